@@ -1,0 +1,93 @@
+"""Comparing with saved and published figures (lab/compare.py), the comparisons themselves tested by perturbation."""
+
+import copy
+
+import pytest
+
+from lab import compare
+
+
+def record(name, results, corpus=None):
+    return {"experiment": name, "corpus": corpus, "results": results}
+
+
+def verdicts(comparisons):
+    return {comparison.path: comparison.verdict for comparison in comparisons}
+
+
+BPTT = record("bptt", {"h": [[0.537049566998, -0.2913]], "y": -0.275, "largest_gap_to_finite_differences": 4.6e-11})
+
+
+def test_exact_numbers_agree_to_a_billionth_and_no_worse():
+    saved = copy.deepcopy(BPTT)
+    assert set(verdicts(compare.with_saved(BPTT, saved)).values()) == {compare.SAME, compare.NOT_COMPARED}
+    saved["results"]["h"][0][0] *= 1 + 0.9e-9
+    assert verdicts(compare.with_saved(BPTT, saved))["bptt.h.0.0"] == compare.SAME
+    saved["results"]["h"][0][0] = BPTT["results"]["h"][0][0] * (1 + 1.1e-9)
+    assert verdicts(compare.with_saved(BPTT, saved))["bptt.h.0.0"] == compare.DIFFERS
+
+
+@pytest.mark.parametrize("change", [{"y": None}, {"y": "-0.275"}, {"y": -0.274}, {"extra": 1}])
+def test_a_changed_missing_or_added_number_differs(change):
+    ours = copy.deepcopy(BPTT)
+    ours["results"] |= change
+    assert compare.DIFFERS in verdicts(compare.with_saved(ours, BPTT)).values()
+    assert compare.DIFFERS in verdicts(compare.with_saved(BPTT, ours)).values()
+
+
+def test_whole_numbers_and_truths_are_not_mixed_up():
+    saved = record("gates", {"steps_back": [1, 0]})
+    assert compare.DIFFERS in verdicts(compare.with_saved(record("gates", {"steps_back": [True, 0]}), saved)).values()
+
+
+def test_timings_are_never_compared():
+    ours, saved = (record("parallel", {"GRU": {"GFLOPs": 0.81, "ms": ms}}) for ms in (1.0, 9.5))
+    assert verdicts(compare.with_saved(ours, saved)) == {
+        "parallel.GRU.GFLOPs": compare.SAME,
+        "parallel.GRU.ms": compare.NOT_COMPARED,
+    }
+
+
+def test_figures_on_another_text_are_not_compared():
+    ours, saved = record("ngram", {"bits_per_char": [5.0]}, "one"), record("ngram", {"bits_per_char": [4.9]}, "another")
+    assert verdicts(compare.with_saved(ours, saved)) == {"ngram.bits_per_char.0": compare.NOT_COMPARED}
+    saved["corpus"] = "one"
+    assert verdicts(compare.with_saved(ours, saved)) == {"ngram.bits_per_char.0": compare.DIFFERS}
+
+
+def test_an_undeclared_kind_is_an_error_of_ours():
+    with pytest.raises(KeyError, match="no kind is declared for unheard_of"):
+        compare.kind_of("unheard_of.x")
+
+
+PUBLISHED = {
+    "vanishing": {"kind": "exact", "gradient_size": [{"radius": 0.9, "activation": "tanh", "sizes": [0.66, 1.6e-08]}]}
+}
+
+
+@pytest.mark.parametrize(
+    "sizes, agree",
+    [
+        ([0.6649, 1.649e-08], True),  # printed 6.6e-01 and 1.6e-08
+        ([0.6651, 1.649e-08], False),  # printed 6.7e-01
+        ([0.6649, 1.651e-08], False),  # printed 1.7e-08
+    ],
+)
+def test_published_figures_are_compared_to_the_digits_that_the_post_prints(sizes, agree):
+    ours = record("vanishing", {"gradient_size": [{"radius": 0.9, "activation": "tanh", "sizes": sizes}]})
+    found = verdicts(compare.with_published(ours, PUBLISHED, posts_own_text=False)).values()
+    assert (compare.DIFFERS not in found) == agree
+
+
+def test_a_published_figure_that_we_lack_differs():
+    ours = record("vanishing", {"gradient_size": []})
+    assert set(verdicts(compare.with_published(ours, PUBLISHED, posts_own_text=False)).values()) == {compare.DIFFERS}
+
+
+def test_published_figures_on_text_need_the_posts_own_text():
+    published = {"ngram": {"kind": "corpus", "bits_per_char": [5.003]}}
+    ours = record("ngram", {"bits_per_char": [5.0031]})
+    for own, verdict in ((False, compare.NOT_COMPARED), (True, compare.SAME)):
+        assert verdicts(compare.with_published(ours, published, posts_own_text=own)) == {
+            "ngram.bits_per_char.0": verdict
+        }

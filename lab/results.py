@@ -14,12 +14,15 @@ import os
 import platform
 import sys
 import tempfile
+import time
 from argparse import Namespace
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
 from lab.script import NOT_PART_OF_THE_RESULT, SAVED, UserError, note
+
+STARTED = time.perf_counter()
 
 
 class Results:
@@ -68,6 +71,7 @@ class Results:
             "seeds": self.seeds,
             "corpus": self.corpus,
             "environment": environment(self.device),
+            "seconds": round(time.perf_counter() - STARTED, 2),
             "results": self.values,
         }
         path = self.folder / self.name

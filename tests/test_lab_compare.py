@@ -74,7 +74,7 @@ PUBLISHED = {
     ],
 )
 def test_published_figures_are_compared_to_the_digits_that_the_post_prints(sizes, agree):
-    ours = record("vanishing", {"gradient_size": [{"radius": 0.9, "activation": "tanh", "sizes": sizes}]})
+    ours = record("vanishing", {"gradient_size": [{**CASE, "sizes": sizes}]})
     found = verdicts(compare.with_published(ours, PUBLISHED, posts_own_text=False)).values()
     assert (compare.DIFFERS not in found) == agree
 

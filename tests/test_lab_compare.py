@@ -60,9 +60,8 @@ def test_an_undeclared_kind_is_an_error_of_ours():
         compare.kind_of("unheard_of.x")
 
 
-PUBLISHED = {
-    "vanishing": {"kind": "exact", "gradient_size": [{"radius": 0.9, "activation": "tanh", "sizes": [0.66, 1.6e-08]}]}
-}
+CASE = {"radius": 0.9, "activation": "tanh"}
+PUBLISHED = {"vanishing": {"kind": "exact", "gradient_size": [{**CASE, "sizes": [0.66, 1.6e-08]}]}}
 
 
 @pytest.mark.parametrize(

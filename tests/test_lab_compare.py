@@ -20,7 +20,7 @@ BPTT = record("bptt", {"h": [[0.537049566998, -0.2913]], "y": -0.275, "largest_g
 
 def test_exact_numbers_agree_to_a_billionth_and_no_worse():
     saved = copy.deepcopy(BPTT)
-    assert set(verdicts(compare.with_saved(BPTT, saved)).values()) == {compare.SAME, compare.NOT_COMPARED}
+    assert set(verdicts(compare.with_saved(BPTT, saved)).values()) == {compare.SAME}
     saved["results"]["h"][0][0] *= 1 + 0.9e-9
     assert verdicts(compare.with_saved(BPTT, saved))["bptt.h.0.0"] == compare.SAME
     saved["results"]["h"][0][0] = BPTT["results"]["h"][0][0] * (1 + 1.1e-9)
@@ -90,3 +90,13 @@ def test_published_figures_on_text_need_the_posts_own_text():
         assert verdicts(compare.with_published(ours, published, posts_own_text=own)) == {
             "ngram.bits_per_char.0": verdict
         }
+
+
+def test_rounding_errors_are_held_to_their_size():
+    ours = copy.deepcopy(BPTT)
+    sizes = {4.6e-11: compare.SAME, 2e-11: compare.WITHIN, 4.7e-10: compare.DIFFERS, 0.0: compare.DIFFERS}
+    for gap, verdict in sizes.items():
+        ours["results"]["largest_gap_to_finite_differences"] = gap
+        published = {"bptt": {"largest_gap_to_finite_differences": 4.6e-11}}
+        for found in (compare.with_saved(ours, BPTT), compare.with_published(ours, published, posts_own_text=False)):
+            assert verdicts(found)["bptt.largest_gap_to_finite_differences"] == verdict

@@ -16,6 +16,13 @@ without the suffix. Every script that reads a text takes ``--data ANOTHER``.
 
 Prints, at the end:
 
+    the text itself
+    never seen: ∅ 32 ℓ 19 ø 15 ƒ 14 ‰ 12 ⟨ 4 ⟩ 4 ß 4 ⊕ 4 § 3 á 2 ť 2 æ 1
+    train     : 36.5% code blocks, 0.2% inline code, 4.6% mathematics, 58.7% prose
+    validation: 37.3% code blocks, 0.3% inline code, 4.1% mathematics, 58.3% prose
+    verified: 33 files are those of SHA256SUMS
+    fingerprint d495eaa7c1fc5c3108afb693ebffbef0c50dd7b405963825484b5eda0b6f674d
+
 Sources: the grammar is that of MDX (mdxjs.com) with dollar mathematics, read generously, so that plain Markdown passes
 too: <!-- HTML comments --> go, <https://links> stay, and a dollar that can't open or close mathematics is money.
 """
@@ -47,9 +54,9 @@ FENCED = (  # may be indented, quoted or in a list; ends at a fence at least as 
     r"^[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?(?P<fence>(?P<tick>[`~])(?P=tick){2,}+)(?!(?<=`)[^\n]*`)[^\n]*"
     r"(?:\n(?![ \t>]*(?P=fence)(?P=tick)*[ \t]*$)[^\n]*)*+(?:\n[^\n]*)?"
 )
-CODE = rf"(?<!`)(?P<ticks>`++)(?:(?!{BLANK})[\s\S])+?(?<!`)(?P=ticks)(?!`)"
-MATH = (  # $…$ has a space inside both dollars or inside neither, and no digit after it: "$5 to $10" is money
-    rf"\$\$[\s\S]+?\$\$|\$(?P<space>[ \t])?(?=[^\s$])(?:\\.|(?!{BLANK})[^$`\\])+?(?<=\S)(?(space)[ \t])\$(?!\d)"
+CODE = rf"(?<!(?<!\\)`)(?P<ticks>`++)(?:(?!{BLANK})[\s\S])+?(?<!`)(?P=ticks)(?!`)"
+MATH = (  # a dollar and the next one, unless that spells money: "$5 to $10" or "$5 or so, $ and cent"
+    rf"\$\$[\s\S]+?\$\$|\$(?!\$)(?P<digit>\d)?+(?:\\.|(?!{BLANK})[^$`\\])*?(?(digit)(?<=\S))\$(?!\d)"
 )
 ESCAPED = r"\\[!-/:-@\[-`{-~]"
 
@@ -79,7 +86,7 @@ LINES = rf"(?:^(?:[ \t]*(?:{GONE}[ \t]*)++(?:\n|\Z)|{MODULE}))++"
 FRONTMATTER = r"\A(?P<bar>---|\+\+\+)[ \t]*\n(?:[^\n]*\n)*?(?P=bar)[ \t]*(?:\n|\Z)"
 SCANNER = (
     rf"(?P<fenced>{FENCED})|(?P<code>{CODE})|(?P<math>{MATH})|(?P<escaped>{ESCAPED})"
-    rf"|^[ \t]*\n{LINES}(?=[ \t]*$)|{LINES}|(?<=\S)[ \t]+{GONE}(?=\s)|{GONE}"
+    rf"|^[ \t]*\n{LINES}(?=[ \t]*$)|{LINES}|(?<=\S)[ \t]+{GONE}(?=\s|\Z)|{GONE}"
 )
 
 
@@ -186,15 +193,18 @@ class Corpus:
 
 def code_points(text: str) -> np.ndarray:
     """The Unicode number of each character."""
-    return np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
 
 
 def load(folder: Path | None = None) -> Corpus:
     """The corpus in a folder; without one, the frozen text."""
-    texts = {name: read((folder or DATA) / name) for name in (TRAIN, VALIDATION)}
+    folder = folder or DATA
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder} to read a text from; corpus.py --posts makes one")
+    texts = {name: read(folder / name) for name in (TRAIN, VALIDATION)}
     for name, text in texts.items():
         if not text:
-            raise UserError(f"{(folder or DATA) / name} is empty: there is nothing to learn from")
+            raise UserError(f"{folder / name} is empty: there is nothing to learn from")
     return Corpus(texts[TRAIN], texts[VALIDATION])
 
 
@@ -234,10 +244,14 @@ def verify(folder: Path) -> str:
 
 def write(folder: Path, train: str, validation: str):
     """Write the two texts, then the checksums."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / TRAIN, train.encode())
-    write_whole(folder / VALIDATION, validation.encode())
-    write_whole(folder / SUMS, "".join(f"{digest}  {name}\n" for name, digest in checksums(folder).items()).encode())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / TRAIN, train.encode())
+        write_whole(folder / VALIDATION, validation.encode())
+        sums = "".join(f"{digest}  {name}\n" for name, digest in checksums(folder).items())
+        write_whole(folder / SUMS, sums.encode())
+    except OSError as error:
+        raise UserError(f"can't write in {folder}: {error.strerror}; name a folder that can be written") from None
 
 
 def parse(argv):
@@ -264,7 +278,7 @@ def main(argv=None):
     if arguments.build:
         write(DATA, *build(read_posts(DATA / "posts"), HELD_OUT))
     elif arguments.posts:
-        write(folder, *build(read_posts(arguments.posts), arguments.held_out.split(",")))
+        write(folder, *build(read_posts(arguments.posts), [name.strip() for name in arguments.held_out.split(",")]))
     verified = verify(folder)
     text = load(folder)
     results = Results("corpus", arguments, corpus=text.fingerprint)

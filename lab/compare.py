@@ -25,6 +25,8 @@ KINDS = {
     "kneser_ney.*": "corpus",
     "parallel.*": "exact",
     "parallel.*.ms": "timing",
+    "parallel.*.every_run_ms.*": "timing",
+    "parallel.*.GFLOP_per_s": "timing",
     "bptt.largest_gap_to_finite_differences": "rounding",
     "bptt.gaps_to_finite_differences.*": "rounding",
 }
@@ -36,7 +38,7 @@ KINDS |= {"*.seconds": "timing"}
 PRINTED = {
     "bptt.*": ".4f",
     "bptt.largest_gap_to_finite_differences": ".1e",
-    "decay.*": ".12g",
+    "decay.*": ".14g",
     "decay.weight_1.5_after_20_steps": ".0f",
     "vanishing.*": ".1e",
     "vanishing.steps_back.*": "d",

@@ -35,3 +35,18 @@ def subplots(*shape, size=(7.0, 4.2), **options):
     figure = Figure(figsize=size)
     FigureCanvasAgg(figure)
     return figure, figure.subplots(*shape, **options)
+
+
+def label_ends(axes):
+    """Write each line's label at its right end, in its colour, moved apart where they would overlap."""
+    axes.figure.draw_without_rendering()  # settles the height that the labels share
+    points = 72 / axes.figure.dpi
+    ends = [(line, line.get_xdata()[-1], line.get_ydata()[-1]) for line in axes.get_lines()]
+    ends.sort(key=lambda end: end[2])
+    taken = float("-inf")
+    for line, x, y in ends:
+        height = axes.transData.transform((x, y))[1] * points
+        taken = max(height, taken + 11)
+        offset = (6, taken - height)
+        text = line.get_label()
+        axes.annotate(text, (x, y), offset, textcoords="offset points", va="center", color=line.get_color(), fontsize=9)

@@ -84,6 +84,29 @@ def positive_int(text: str) -> int:
     return int(text)
 
 
+def non_negative_int(text: str) -> int:
+    """A whole number of at least 0, such as a seed, as an argument's type."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, not {text!r}")
+    return int(text)
+
+
+def utf8(text: str) -> str:
+    """A text as an argument's type: what the terminal sent has to be UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError(f"must be UTF-8 text: its character {error.start + 1} isn't") from None
+    return text
+
+
+def seed(text: str) -> int:
+    """The seed of a random generator, a whole number of at least 0, as an argument's type."""
+    if not text.isdecimal() or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, not {text!r}")
+    return int(text)
+
+
 def positive_float(text: str) -> float:
     """A finite number above 0, as an argument's type."""
     value = _number(text)
@@ -97,6 +120,14 @@ def non_negative_float(text: str) -> float:
     value = _number(text)
     if not (math.isfinite(value) and value >= 0):
         raise argparse.ArgumentTypeError(f"must be a number of at least 0, not {text!r}")
+    return value
+
+
+def finite_float(text: str) -> float:
+    """A finite number of either sign, as an argument's type."""
+    value = _number(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"must be a finite number, not {text!r}")
     return value
 
 

@@ -1,13 +1,15 @@
 """Where trainings run: processes of this machine or the workers of a Dask cluster, as a concurrent.futures.Executor."""
 
+import logging
 import multiprocessing
 import multiprocessing.connection
 import os
+import pickle
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 
 import torch
@@ -19,20 +21,17 @@ CLUSTER_SECONDS = 5  # within which a cluster has to answer
 SINGLE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def default_jobs(configs) -> int:
-    """One training per core, or per device where they run elsewhere (one process for each GPU)."""
-    devices = {config.get("device", "cpu") for config in configs}
-    if devices == {"cpu"}:
-        return available_cores()
-    return max(1, torch.cuda.device_count()) if devices == {"cuda"} else len(devices)
-
-
 @contextmanager
-def processes(jobs: int) -> Iterator[Executor]:
-    """Processes of this machine. They end with this one, however it ends, so that none goes on writing on its own."""
+def processes(jobs: int | None, devices: set[str]) -> Iterator[Executor]:
+    """Processes of this machine: ``jobs``, or one per core, or one per device where that isn't the CPU.
+
+    They end with this one, however it ends, so that none goes on writing on its own.
+    """
+    gpus = torch.cuda.device_count() if "cuda" in devices else 0
+    jobs = jobs or (available_cores() if devices <= {"cpu"} else gpus or len(devices))
     context = multiprocessing.get_context("spawn")
     leash, hand = context.Pipe(duplex=False)
-    executor = ProcessPoolExecutor(jobs, context, _start_process, (leash, context.Value("i", 0)))
+    executor = ProcessPoolExecutor(jobs, context, _start_process, (leash, context.Value("i", 0), gpus))
     try:
         yield executor
     finally:
@@ -41,18 +40,18 @@ def processes(jobs: int) -> Iterator[Executor]:
         leash.close()
 
 
-def _start_process(leash, counter):
-    """Set a process of the pool up: its lifeline, and the GPU that is its own where there are several."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the sweep's own decides
+def _start_process(leash, counter, gpus: int):
+    """Set a process of the pool up: its lifeline, and which GPU "cuda" is to it, in turn, where there are several."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the first one decides
 
     def watch():
         multiprocessing.connection.wait([leash])  # nothing is ever sent: this returns when the other end is gone
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-    if torch.cuda.is_available():
+    if gpus:
         with counter.get_lock():
-            torch.cuda.set_device(counter.value % torch.cuda.device_count())
+            torch.cuda.set_device(counter.value % gpus)
             counter.value += 1
 
 
@@ -79,26 +78,42 @@ def for_children():
 def cluster(address: str) -> Iterator[Executor]:
     """The workers of a Dask cluster. Dask itself gives a dead worker's trainings to another one."""
     try:
-        from distributed import Client, KilledWorker, WorkerPlugin
+        import cloudpickle
+        from distributed import Client, KilledWorker
+        from distributed.comm import get_address_host_port
     except ImportError:
         raise UserError("--cluster needs Dask: pip install 'dask[distributed]'") from None
+    address = address if "://" in address else f"tcp://{address}"
     try:
+        get_address_host_port(address, strict=True)
         client = Client(address, timeout=CLUSTER_SECONDS, set_as_default=False)
     except (OSError, ValueError):
-        raise UserError(f"no Dask scheduler answers at {address}: start one with 'dask scheduler'") from None
+        raise UserError(f"no Dask scheduler at {address!r}: give the address that 'dask scheduler' says") from None
 
-    class FindScripts(WorkerPlugin):  # a class of a function travels as code, before a worker can import ours
-        def setup(self, worker):
-            sys.path[:0] = [str(ROOT), os.getcwd()]
+    # Neither the scheduler nor a worker that 'dask worker' started can import our modules. A function inside a function
+    # travels as code; it opens the parcel only where the scripts are.
+    def unpack_and_call(parcel):
+        sys.path += [folder for folder in (root, os.getcwd()) if folder not in sys.path]
+        function, args = pickle.loads(parcel)
+        return function(*args)
 
+    class Parcels:
+        def submit(self, function, *args):
+            return executor.submit(unpack_and_call, cloudpickle.dumps((function, args)))
+
+    root = str(ROOT)
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost connection is said below, in one line
     with client:
         if not client.scheduler_info()["workers"]:
             note(f"the cluster has no workers yet: start some with 'dask worker {address} --nthreads 1'")
-        client.register_plugin(FindScripts())
-        executor = client.get_executor()
+        executor = client.get_executor(pure=False)
         try:
-            yield executor
-        except KilledWorker as error:
-            raise UserError(f"{error}") from None
+            yield Parcels()
+        except ModuleNotFoundError as error:
+            raise UserError(f"a worker has no module {error.name}: start 'dask worker' where the scripts are") from None
+        except CancelledError:
+            raise UserError(f"the Dask scheduler at {address} has gone: the same command goes on from here") from None
+        except KilledWorker:
+            raise UserError("a training's worker died several times (out of memory?): give each worker more") from None
         finally:
             executor.shutdown(wait=False)

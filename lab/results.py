@@ -140,6 +140,8 @@ def write_whole(path: Path, content: bytes):
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         # mkstemp makes a file that only its owner can read; saved results are for everybody the umask allows.
         umask = os.umask(0)
         os.umask(umask)

@@ -49,7 +49,7 @@ except ImportError:  # Windows: nothing then stops two processes from running th
 
 CHECKPOINT_SECONDS = 20  # between checkpoints: a kill loses no more work than that
 PROGRESS_SECONDS = 0.5  # between reports of progress
-RESTARTS = 3  # of a pool in which a process died
+RESTARTS = 3  # of a pool in which a process died, before any training ends
 ONE_AT_A_TIME = threading.Lock()  # trainings of one process: torch's settings and random numbers are the process's
 
 
@@ -138,7 +138,7 @@ class Keeper:
         self._saved = time.monotonic()
 
     def tick(self, step: int, total: int, **shown):
-        """Report that ``step`` of ``total`` is done. May be called at every step: it costs next to nothing."""
+        """Report that ``step`` of ``total`` is done, with numbers to show. Cheap enough to be called at every step."""
         now = time.monotonic()
         if self.folder is None or now - self._reported < PROGRESS_SECONDS:
             return
@@ -169,8 +169,9 @@ def run(
 ) -> Iterator[dict]:
     """Train each configuration and yield the records in the order of ``configs``, each as soon as it is there.
 
-    ``describe`` names a configuration for people. ``cost``, where given, says how long a configuration takes, in any
-    unit: the longest are then started first, and the time left is estimated better.
+    A configuration's ``device``, if it has one, is where it runs: without ``jobs`` there is one training per core of
+    the CPU, or one per device elsewhere. ``describe`` names a configuration for people. ``cost``, where given, says how
+    long a configuration takes, in any unit: the longest are then started first, and the time left is estimated better.
 
     A training that raises Diverged doesn't stop the others: its record is the configuration with ``diverged_at_step``,
     and SomeDiverged is raised after the last record.
@@ -184,8 +185,8 @@ def run(
         records = {key: record for key, folder in folders.items() if (record := _stored(folder)) is not None}
         todo = sorted(trainings.keys() - records.keys(), key=lambda key: (-costs[key], order.index(key)))
         bar = Bar(folders, names, costs, todo)
-        jobs = jobs or pools.default_jobs(trainings.values())
-        pool = partial(pools.cluster, cluster) if cluster else partial(pools.processes, jobs)
+        devices = {config.get("device", "cpu") for config in trainings.values()}
+        pool = partial(pools.cluster, cluster) if cluster else partial(pools.processes, jobs, devices)
         calls = {key: (train, trainings[key], work and str(work), name, key) for key in todo}
         new = _completed(pool, calls, bar)
         try:
@@ -196,6 +197,7 @@ def run(
                     _store(record, folders[finished])
                 yield dict(records[key])
         except KeyboardInterrupt:
+            bar.close()
             note(f"{len(records)} of {len(trainings)} trainings are done; the same command goes on from here")
             raise
         finally:
@@ -213,29 +215,26 @@ def run(
 
 def _completed(pool, calls: dict[str, tuple], bar) -> Iterator[tuple[str, dict]]:
     """Make the calls of _train_one in a pool; yield (key, record) in the order in which trainings end."""
-    for restart in range(RESTARTS + 1):
-        if restart:
-            note("a training's process died (out of memory?): going on from the checkpoints")
+    deaths = 0
+    while calls:
         with pool() as executor:
             futures = {}
-            try:
-                with pools.for_children():
-                    futures = {executor.submit(_train_one, *call): key for key, call in calls.items()}
-            except BrokenExecutor:
-                pass
+            with suppress(BrokenExecutor), pools.for_children():
+                futures = {executor.submit(_train_one, *call): key for key, call in calls.items()}
             while futures:
                 bar.show()
                 for future in wait(futures, PROGRESS_SECONDS, FIRST_COMPLETED).done:
                     key = futures.pop(future)
                     if not isinstance(future.exception(), BrokenExecutor):
+                        deaths = 0
                         del calls[key]
                         bar.finish(key)
                         yield key, future.result()
-        if not calls:
-            return
-    raise UserError(
-        f"training processes died {RESTARTS + 1} times (out of memory?): give the same command fewer --jobs"
-    )
+        if calls:
+            deaths += 1
+            if deaths > RESTARTS:
+                raise UserError(f"processes died {deaths} times (out of memory?): give the same command fewer --jobs")
+            note("a training's process died (killed, or out of memory?): going on from the checkpoints")
 
 
 def _train_one(train, config: dict, work: str | None, name: str, key: str) -> dict:

@@ -1,0 +1,139 @@
+"""Add-one n-grams: the counts by hand and by brute force, what they sum to, and what is scored."""
+
+import json
+import math
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from commands import assert_refused, run
+
+import corpus
+import ngram
+
+
+def plain_probability(train: str, V: int, context: str, character: str) -> float:
+    """(N(context c) + 1) / (N(context) + V), each count by looking at every place of the text."""
+    followed = [train[i + len(context)] for i in range(len(train) - len(context)) if train.startswith(context, i)]
+    return (followed.count(character) + 1) / (len(followed) + V)
+
+
+def plain_nats(text: corpus.Corpus, context: int) -> float:
+    """Nats per character over all validation characters after the first."""
+    V = len(set(text.train)) + 1
+    total = 0.0
+    for t in range(1, len(text.validation)):
+        p = plain_probability(text.train, V, text.validation[max(0, t - context) : t], text.validation[t])
+        total -= math.log(p)
+    return total / (len(text.validation) - 1)
+
+
+def counts(text: corpus.Corpus, longest: int):
+    return list(ngram.count(text.encode(text.train), text.encode(text.validation), text.size, longest))
+
+
+def nats(text: corpus.Corpus, longest: int) -> list[float]:
+    return [-np.log((N[1, 1:] + 1) / (N[0, 1:] + text.size)).mean() for N in counts(text, longest)]
+
+
+def test_counts_by_hand():
+    # abacab: a 3, b 2, c 1. Followed by a character: a 3 times (b, c, b), b once (a), c once (a); ab once, ba once, ac
+    # once, ca once. In validation, z is unseen.
+    empty, one, two = counts(corpus.Corpus("abacab", "abaz"), 2)
+    assert empty.tolist() == [[6, 6, 6, 6], [3, 2, 3, 0]]
+    assert one.tolist() == [[6, 3, 1, 3], [3, 2, 1, 0]]  # "", a, b, a; then a, ab, ba, az
+    assert two.tolist() == [[6, 3, 1, 1], [3, 2, 1, 0]]  # "", a, ab, ba; then a, ab, aba, baz
+
+
+def test_probabilities_by_hand():
+    # V = 4. From the counts above, the three scored characters have (2+1)/(3+4), (1+1)/(1+4), (0+1)/(3+4) with one
+    # character of context, and with two the last becomes (0+1)/(1+4).
+    _, one, two = nats(corpus.Corpus("abacab", "abaz"), 2)
+    assert one == pytest.approx(-(math.log(3 / 7) + math.log(2 / 5) + math.log(1 / 7)) / 3, rel=1e-12)
+    assert two == pytest.approx(-(math.log(3 / 7) + math.log(2 / 5) + math.log(1 / 5)) / 3, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_equals_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    # Few letters, so that long contexts occur; validation has two more, and one of them an emoji.
+    train, validation = ("".join(rng.choice(list(letters), size)) for letters, size in (("abc", 60), ("abcd😀", 30)))
+    text = corpus.Corpus(train, validation)
+    assert nats(text, 7) == pytest.approx([plain_nats(text, context) for context in range(8)], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("train", "validation"),
+    [("a", "aa"), ("a", "bb"), ("ab", "abab"), ("aaaaaaaa", "aaaa"), ("abc", "xyz"), ("xq" * 50 + "abcacb", "qqxxac")],
+)
+def test_tiny_texts(train, validation):
+    """Contexts longer than either text included."""
+    text = corpus.Corpus(train, validation)
+    assert nats(text, 6) == pytest.approx([plain_nats(text, context) for context in range(7)], rel=1e-12)
+
+
+def test_nothing_seen_is_an_even_guess():
+    # No character of the validation text is in training, and neither is any context: (0+1)/(0+4) from one character on.
+    text = corpus.Corpus("abc", "xyxyxy")
+    assert nats(text, 3)[1:] == pytest.approx([math.log(4)] * 3, rel=1e-12)
+
+
+def test_sums_to_one():
+    """Over all V characters, unseen included, after contexts seen, unseen, at the end of the text, and none."""
+    text = corpus.Corpus("ab" * 20 + "ac", "z")
+    for context in "", "a", "b", "c", "ab", "ac", "ba", "z", "az", "za", "aba", "bac", "zzzz":
+        total = 0.0
+        for character in "abcz":
+            train, scored = text.encode(text.train), text.encode(context + character)
+            *_, N = ngram.count(train, scored, text.size, len(context))
+            total += (N[1, -1] + 1) / (N[0, -1] + text.size)
+        assert total == pytest.approx(1, abs=1e-12), context
+
+
+def test_counting_twice_and_a_longer_limit_change_nothing():
+    text = corpus.Corpus("the cat sat on the mat. " * 5, "the rat sat.")
+    for a, b in zip(counts(text, 3), counts(text, 5), strict=False):
+        assert (a == b).all()
+
+
+def test_a_large_alphabet():
+    # 20,000 different characters: numbers of whole 5-grams would not fit in 64 bits.
+    train = "".join(map(chr, range(0x4E00, 0x4E00 + 20_000)))
+    text = corpus.Corpus(train, train[-8:] + "\U0001f600")
+    N = counts(text, 4)[-1]
+    assert N[0].tolist() == [20_000] + [1] * 7 + [0]  # the last context, the end of the text, has nothing after it
+    assert N[1].tolist() == [1] * 8 + [0]
+
+
+def test_default_run(tmp_path):
+    done = run("ngram.py", "--outputs", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    results = json.loads((tmp_path / "ngram.json").read_text(encoding="utf-8"))["results"]
+    # Two characters of context once more, with dictionaries; the first scored character has only one.
+    text = corpus.load()
+    train, validation = text.train, text.validation
+    seen = Counter(map("".join, pairwise(train[:-1])))
+    pairs = Counter(map("".join, zip(train, train[1:], train[2:], strict=False)))
+    likelihoods = [plain_probability(train, text.size, validation[0], validation[1])]
+    for t in range(2, len(validation)):
+        likelihoods.append((pairs[validation[t - 2 : t + 1]] + 1) / (seen[validation[t - 2 : t]] + text.size))
+    assert results["nats_per_char"][2] == pytest.approx(-np.log(likelihoods).mean(), rel=1e-12)
+    assert results["scored_characters"] == len(likelihoods) == len(validation) - 1
+    for in_nats, in_bits in zip(results["nats_per_char"], results["bits_per_char"], strict=True):
+        assert math.exp(in_nats) == pytest.approx(2**in_bits, rel=1e-12)
+    published = json.loads((corpus.DATA / "published.json").read_text(encoding="utf-8"))["ngram"]
+    assert published.keys() - {"kind"} <= results.keys()
+    assert done.stdout.startswith("previous 0 characters: validation 3.458 nats/char = 4.989 bits/char\n")
+
+
+def test_bad_texts(tmp_path):
+    (tmp_path / "blog_train.txt").write_text("abc", encoding="utf-8")
+    (tmp_path / "blog_val.txt").write_text("a", encoding="utf-8")
+    assert_refused(run("ngram.py", "--data", tmp_path), "validation text has 1 character", "it takes 2")
+    (tmp_path / "blog_val.txt").write_text("ab", encoding="utf-8")
+    done = run("ngram.py", "--data", tmp_path)
+    assert done.returncode == 0, done.stderr
+    # V = 4: b is one of three characters, (1+1)/(3+4) without context and (1+1)/(1+4) with one or as much as there is.
+    assert f"previous 0 characters: validation {math.log(7 / 2):.3f} nats/char" in done.stdout
+    assert f"previous 4 characters: validation {math.log(5 / 2):.3f} nats/char" in done.stdout

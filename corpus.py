@@ -236,8 +236,9 @@ def verify(folder: Path) -> str:
     listed = {name: digest for digest, _, name in (line.partition("  ") for line in read(folder / SUMS).splitlines())}
     wrong = sorted(name for name in found.keys() | listed.keys() if found.get(name) != listed.get(name))
     if wrong:
+        are = "is" if len(wrong) == 1 else "are"
         raise UserError(
-            f"{folder}: {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} not as {SUMS} says: restore"
+            f"{folder}: {', '.join(wrong)} {are} not as {SUMS} says: restore what was, or build the text again"
         )
     return f"verified: {len(found)} files are those of {SUMS}"
 

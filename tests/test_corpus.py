@@ -390,9 +390,9 @@ def test_data_card():
     assert set(unseen) < set(card)
 
 
-def test_any_locale():
-    done = commands.run(
-        "corpus.py", PYTHONUTF8="0", LC_ALL="C", PYTHONIOENCODING="ascii", PYTHONWARNDEFAULTENCODING="1"
-    )
+def test_any_locale(tmp_path):
+    ascii_only = {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONWARNDEFAULTENCODING": "1"}
+    done = commands.run("corpus.py", "--outputs", tmp_path, **ascii_only)
     assert done.returncode == 0, done.stderr
     assert "\\u2205 32" in done.stdout
+    assert "∅ 32" in (tmp_path / "corpus.txt").read_text(encoding="utf-8")

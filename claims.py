@@ -1,0 +1,202 @@
+"""What the post concludes from its figures, as code that looks at the saved outputs and gives a verdict.
+
+    python rerun.py --claims
+
+Each claim names the outputs it needs and returns a verdict with the figures it rests on. A claim about trained models
+holds if it holds for every seed, does not hold if the opposite holds for every seed, and cannot be told otherwise.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import results
+from lab.script import SAVED, UserError
+
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "cannot be told"
+CLAIMS = []
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the post, the experiments whose outputs it needs, and the function that judges their results."""
+
+    sentence: str
+    needs: tuple[str, ...]
+    judge: Callable[..., tuple[str, str]]
+
+    def verdict(self, folder: Path = SAVED) -> tuple[str, str]:
+        """The verdict on what ``folder`` holds, and the figures behind it."""
+        try:
+            found = [results.load(name, folder)["results"] for name in self.needs]
+        except UserError as error:
+            return UNDECIDED, str(error)
+        return self.judge(*found)
+
+
+def claim(sentence: str, *needs: str):
+    """Declare the decorated function, which takes the results of ``needs``, as a claim's judge."""
+
+    def declare(judge):
+        CLAIMS.append(Claim(sentence, needs, judge))
+        return judge
+
+    return declare
+
+
+def decided(always: bool, never: bool) -> str:
+    """The verdict where something is true of every seed, of none, or of some."""
+    return HOLDS if always else FAILS if never else UNDECIDED
+
+
+def apart(low: list[float], high: list[float]) -> str:
+    """Whether every number of ``low`` is below every one of ``high``."""
+    return decided(max(low) < min(high), min(low) >= max(high))
+
+
+def span(values: list[float], form: str = ".3f") -> str:
+    """``2.694`` for one value, ``2.690 to 2.696`` for several."""
+    low, high = format(min(values), form), format(max(values), form)
+    return low if low == high else f"{low} to {high}"
+
+
+@claim("A linear network's gradient vanishes below radius 1, stays at 1 and explodes above it.", "vanishing")
+def radius_decides(vanishing):
+    ends = {c["radius"]: c["sizes"][-1] for c in vanishing["gradient_size"] if c["activation"] == "linear"}
+    right = ends[0.9] < 0.1 and abs(ends[1.0] - 1) < 1e-6 and ends[1.1] > 10
+    return decided(right, not right), "after 50 steps " + ", ".join(f"{end:.1e} at {r}" for r, end in ends.items())
+
+
+@claim("It is the inputs that make a tanh network's gradient vanish, not tanh alone.", "vanishing")
+def inputs_decide(vanishing):
+    driven, free = (
+        next(
+            c["sizes"][-1]
+            for c in vanishing["gradient_size"]
+            if (c["radius"], c["activation"], c.get("inputs", True)) == (1.1, "tanh", inputs)
+        )
+        for inputs in (True, False)
+    )
+    right = driven < 1e-3 < 0.1 < free
+    return decided(right, not right), f"at radius 1.1 after 50 steps {driven:.1e} with inputs, {free:.1e} without"
+
+
+@claim("The head start of gated cells is set by one bias.", "gates")
+def bias_decides(gates):
+    ends = [gates["gradient_size"][f"LSTM, forget bias {bias}"][-1] for bias in (0, 1, 3)]
+    right = ends[0] * 1000 < ends[1] and ends[1] * 1000 < ends[2]
+    return decided(right, not right), "50 steps back {:.1e} / {:.1e} / {:.1e} at forget bias 0 / 1 / 3".format(*ends)
+
+
+@claim("Add-one smoothing stops improving at two characters of context.", "ngram")
+def add_one_stops(ngram):
+    bits = ngram["bits_per_char"]
+    right = min(bits) == bits[ngram["context"].index(2)]
+    figures = " / ".join(f"{b:.3f}" for b in bits)
+    return decided(right, not right), f"{figures} bits/char at contexts 0 to {ngram['context'][-1]}"
+
+
+@claim("Kneser–Ney goes on improving to five or six characters.", "kneser_ney")
+def kneser_ney_goes_on(kneser_ney):
+    bits = dict(zip(kneser_ney["context"], kneser_ney["bits_per_char"], strict=True))
+    best = min(bits, key=bits.get)
+    right = best in (5, 6)
+    figures = " / ".join(f"{b:.3f}" for b in bits.values())
+    return decided(right, not right), f"best at {best}: {figures} bits/char at contexts 1 to {max(bits)}"
+
+
+@claim(
+    "Kneser–Ney beats every recurrent model, as long as those are trained for 3,000 steps.", "kneser_ney", "char_models"
+)
+def counting_beats_training(kneser_ney, char_models):
+    counted = min(kneser_ney["bits_per_char"])
+    trained = [run["validation_bits_per_char"] for run in char_models["runs"]]
+    best = [run["best_validation_bits_per_char"] for run in char_models["runs"]]
+    figures = f"{counted:.3f} bits/char against {span(trained)}, or {span(best)} at each model's best step"
+    return apart([counted], trained), figures
+
+
+def of_cells(results: dict, name: str) -> dict[str, list[float]]:
+    """A figure of all seeds, cell by cell."""
+    cells = {}
+    for run in results["runs"]:
+        cells.setdefault(run["cell"], []).append(run[name])
+    return cells
+
+
+def cell_by_cell(figures: dict[str, list[float]]) -> str:
+    return ", ".join(f"{cell} {span(values)}" for cell, values in figures.items())
+
+
+@claim("After 3,000 steps the LSTM leads.", "char_models")
+def lstm_leads(char_models):
+    bits = of_cells(char_models, "validation_bits_per_char")
+    others = [value for cell, values in bits.items() if cell != "LSTM" for value in values]
+    return apart(bits["LSTM"], others), f"validation {cell_by_cell(bits)} bits/char"
+
+
+@claim("All three cells overfit.", "char_models")
+def all_overfit(char_models):
+    runs = char_models["runs"]
+    past = [run["best_step"] < run["steps"] for run in runs]
+    gaps = of_cells(
+        {"runs": [run | {"gap": run["validation_bits_per_char"] - run["train_bits_per_char"]} for run in runs]}, "gap"
+    )
+    steps = {cell: span(values, ",.0f") for cell, values in of_cells(char_models, "best_step").items()}
+    figures = f"validation above training by {cell_by_cell(gaps)} bits/char; best at step " + ", ".join(
+        f"{cell} {step}" for cell, step in steps.items()
+    )
+    return decided(all(past), not any(past)), figures
+
+
+@claim("Longer training makes each of them worse on new text.", "char_models", "char_models_long")
+def longer_is_worse(char_models, char_models_long):
+    short, long = (of_cells(found, "validation_bits_per_char") for found in (char_models, char_models_long))
+    verdicts = {apart(short[cell], long[cell]) for cell in long}
+    figures = "; ".join(f"{cell} {span(short[cell])} then {span(long[cell])}" for cell in long)
+    return verdicts.pop() if len(verdicts) == 1 else UNDECIDED, f"{figures} bits/char at 3,000 then 12,000 steps"
+
+
+def whole(results: dict, attention: bool, length: int, name: str = "sequences_right") -> list[float]:
+    """The shares of whole sequences right, one for each seed."""
+    return [
+        run[name]
+        for run in results["runs"]
+        if (run["attention"], run["length"]) == (attention, length) and "diverged_at_step" not in run
+    ]
+
+
+@claim("At length 5 both models reverse almost everything.", "reverse")
+def short_is_easy(reverse):
+    without, having = whole(reverse, False, 5), whole(reverse, True, 5)
+    share = [*without, *having]
+    figures = f"whole sequences right {span(without)} without attention, {span(having)} with"
+    return decided(min(share) > 0.9, max(share) <= 0.9), figures
+
+
+@claim("Without attention, whole-sequence accuracy collapses with length.", "reverse")
+def bottleneck(reverse):
+    shares = {length: whole(reverse, False, length) for length in (5, 10, 20, 40)}
+    falls = all(min(shares[a]) > max(shares[b]) for a, b in ((5, 10), (10, 20), (20, 40)))
+    figures = ", ".join(f"{span(values)} at {length}" for length, values in shares.items())
+    return decided(falls and max(shares[40]) < 0.1, min(shares[40]) > 0.5), f"whole sequences right {figures}"
+
+
+@claim("At its better learning rate attention wins by far at 40 digits.", "reverse_40_lr", "reverse_40_6000")
+def attention_wins(reverse_40_lr, reverse_40_6000):
+    having = whole(reverse_40_lr, True, 40)
+    without = whole(reverse_40_6000, False, 40)
+    figures = (
+        f"whole sequences right {span(having)}, against {span(without)} without attention at its best (6,000 steps)"
+    )
+    return decided(min(having) > max(without) + 0.5, max(having) <= min(without)), figures
+
+
+@claim("A GRU takes longer than attention, though it computes less.", "parallel")
+def serial_costs(parallel):
+    gru, attention = parallel["GRU"], parallel["attention"]
+    right = gru["GFLOPs"] < attention["GFLOPs"] and gru["ms"] > attention["ms"]
+    figures = (
+        f"{gru['GFLOPs']:.2f} GFLOPs in {gru['ms']:.1f} ms against {attention['GFLOPs']:.2f} in {attention['ms']:.1f}"
+    )
+    return decided(right, not right), figures

@@ -165,6 +165,7 @@ def run(
     cluster: str | None = None,
     describe: Callable[[dict], str] = str,
     cost: Callable[[dict], float] | None = None,
+    keep: bool = False,
     work: Path | None = None,
 ) -> Iterator[dict]:
     """Train each configuration and yield the records in the order of ``configs``, each as soon as it is there.
@@ -172,6 +173,9 @@ def run(
     A configuration's ``device``, if it has one, is where it runs: without ``jobs`` there is one training per core of
     the CPU, or one per device elsewhere. ``describe`` names a configuration for people. ``cost``, where given, says how
     long a configuration takes, in any unit: the longest are then started first, and the time left is estimated better.
+
+    ``keep`` leaves the records where they are, for an experiment whose next sweep depends on what this one found: it
+    ends with all its configurations once more, without ``keep``.
 
     A training that raises Diverged doesn't stop the others: its record is the configuration with ``diverged_at_step``,
     and SomeDiverged is raised after the last record.
@@ -203,7 +207,7 @@ def run(
         finally:
             new.close()
             bar.close()
-        for folder in folders.values():
+        for folder in folders.values() if not keep else ():
             shutil.rmtree(folder, ignore_errors=True)
     for folder in {folder.parent for folder in folders.values()}:
         if folder.exists() and not any(folder.iterdir()):

@@ -13,6 +13,7 @@ import threading
 import time
 from concurrent.futures import BrokenExecutor, Executor
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,16 @@ def test_an_interruption_at_any_step_changes_no_bit(tmp_path):
         with pytest.raises(Killed):
             toy_training.train(SHORT, Mortal(tmp_path, SHORT))
     assert toy_training.train(SHORT, Keeper(tmp_path, SHORT)) == toy_training.train(SHORT, Keeper())
+
+
+def test_records_that_are_kept_are_not_trained_again_until_a_sweep_clears_them(tmp_path, monkeypatch):
+    configs = [{"seed": seed, "steps": 3} for seed in (0, 1)]
+    sweep = partial(trainings.run, toy_training.train, name="toy", jobs=1, work=tmp_path)
+    records = list(sweep(configs, keep=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(trainings.pools, "processes", lambda *_: pytest.fail("trained again"))
+        assert list(sweep(configs)) == records
+    assert not (tmp_path / "toy").exists()
 
 
 def test_records_come_in_order_and_a_diverging_training_stops_no_other(tmp_path, capfd):

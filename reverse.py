@@ -42,12 +42,12 @@ def sweep(name, doc, configs, draw, argv=None):
 def table(records):
     """What lies behind each line: the same model and the same sequences, looked at more closely."""
     width = max(len(describe(record)) for record in records)
-    yield "The same sequences more closely: digits right when each step reads the true digit before it (taught) and"
-    yield "when it reads the model's own (free, as above), and these by place; the share that training had drawn (seen),"
-    yield "and whole sequences right among the others; attention's weight on the digit to write; the gradient's norm."
+    yield "The same sequences more closely: digits right when each step reads the true digit before it (taught), and when"
+    yield "it reads the model's own (free, as above), overall and by place; the share of sequences that training had drawn"
+    yield "(seen), and whole sequences right among the others; attention's weight on the digit to write; gradient norm."
     yield ""
-    yield f"{'':{width}}    digits right      by place: free      seen  others  weight   gradient norm"
-    yield f"{'':{width}}  taught   free   first middle   last           right          median largest"
+    yield f"{'':{width}}    digits right      by place: free     seen  others  weight    gradient norm"
+    yield f"{'':{width}}  taught   free   first middle   last           right           median largest"
     for r in records:
         places = r["right_by_position"]
         others, weight = number(r["unseen_sequences_right"]), number(r.get("weight_on_answer"))
@@ -57,6 +57,8 @@ def table(records):
             f"   {r['seen_in_training']:.3f}   {others}   {weight}"
             f"   {r['median_gradient_norm']:6.2f} {r['largest_gradient_norm']:7.2f}"
         )
+    for length in sorted({r["length"] for r in records if r["seen_in_training"] > 0.5}):
+        yield f"Training had drawn most sequences of length {length}: there are only {10**length:,}."
 
 
 def number(value):

@@ -10,6 +10,12 @@ SHOWN_LENGTH = 20  # whose positions and attention weights the figure shows
 CONFIGS = [configuration(length, attends, seed) for length in LENGTHS for attends in (False, True) for seed in SEEDS]
 
 
+CAPTION = """\
+The same sequences more closely: digits right when each step reads the true digit before it (taught), and when
+it reads the model's own (free, as above), overall and by place; the share of sequences that training had drawn
+(seen), and whole sequences right among the others; attention's weight on the digit to write; gradient norm."""
+
+
 def main(argv=None):
     """The post's sixteen models."""
     sweep("reverse", __doc__, CONFIGS, draw, argv)
@@ -42,9 +48,7 @@ def sweep(name, doc, configs, draw, argv=None):
 def table(records):
     """What lies behind each line: the same model and the same sequences, looked at more closely."""
     width = max(len(describe(record)) for record in records)
-    yield "The same sequences more closely: digits right when each step reads the true digit before it (taught), and when"
-    yield "it reads the model's own (free, as above), overall and by place; the share of sequences that training had drawn"
-    yield "(seen), and whole sequences right among the others; attention's weight on the digit to write; gradient norm."
+    yield CAPTION
     yield ""
     yield f"{'':{width}}    digits right      by place: free     seen  others  weight    gradient norm"
     yield f"{'':{width}}  taught   free   first middle   last           right           median largest"

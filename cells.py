@@ -63,7 +63,7 @@ def input_product(layer, x):
 
 
 def run(layer, x, state=None, ids=None):
-    """What `layer(x, state)` returns, for x (time, batch, input), or for rows x (vocabulary, input) looked up by ids."""
+    """What `layer(x, state)` returns for x (time, batch, input), or for rows of x (vocabulary, input) that ids name."""
     z, W_h = input_product(layer, x), layer.weight_hh_l0
     if state is None:
         zeros = x.new_zeros(1, (x if ids is None else ids).shape[1], layer.hidden_size)
@@ -71,8 +71,10 @@ def run(layer, x, state=None, ids=None):
     if isinstance(layer, nn.LSTM):
         h, c = lstm(z, (state[0][0], state[1][0]), W_h, ids)
         return h, (h[-1:], c[None])
-    h = gru(z, state[0], W_h, layer.bias_hh_l0[-layer.hidden_size :], ids) if isinstance(layer, nn.GRU) else elman(
-        z, state[0], W_h, ids
+    h = (
+        gru(z, state[0], W_h, layer.bias_hh_l0[-layer.hidden_size :], ids)
+        if isinstance(layer, nn.GRU)
+        else elman(z, state[0], W_h, ids)
     )
     return h, h[-1:]
 
@@ -237,7 +239,13 @@ class LSTM(torch.autograd.Function):
         d = torch.empty_like(A[0])
         d_if, (di, df, dg, do) = d[:, : 2 * H], d.split(H, dim=-1)
         steps = zip(
-            A.unbind(), A[..., : 2 * H].unbind(), *gates(A, H), C[:-1].unbind(), C[1:].unbind(), dS.unbind(), strict=True
+            A.unbind(),
+            A[..., : 2 * H].unbind(),
+            *gates(A, H),
+            C[:-1].unbind(),
+            C[1:].unbind(),
+            dS.unbind(),
+            strict=True,
         )
         for a, i_f, i, f, g, o, c_before, c, up in reversed(list(steps)):
             dh += up

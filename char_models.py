@@ -1,0 +1,115 @@
+"""Three recurrent character models, three seeds each, beside the models that only count.
+
+@@@
+"""
+
+import corpus
+from charlm import CELLS, STEPS, check, configuration, cost, describe, line, train
+from lab import devices, plots, results, script, trainings
+from lab.script import UserError, note
+
+SEEDS = [0, 1, 2]
+RUNS = [(cell, seed, STEPS) for cell in CELLS for seed in SEEDS]
+COUNTING = {"ngram": "add-one", "kneser_ney": "Kneser–Ney"}
+
+
+def main(argv=None):
+    """The post's nine models."""
+    sweep("char_models", __doc__, RUNS, argv)
+
+
+def sweep(name, doc, runs, argv=None):
+    """Train models given as (cell, seed, steps), print a line for each, then what their learning curves say."""
+    parser = script.Arguments(doc)
+    corpus.add_argument(parser)
+    trainings.add_arguments(parser)
+    devices.add_arguments(parser)
+    arguments = parser.parse_args(argv)
+    devices.pick(arguments.device)
+    text = corpus.load(arguments.data)
+    seeds = sorted({seed for _, seed, _ in runs})
+    saved = results.Results(name, arguments, corpus=text.fingerprint, seeds=seeds, device=arguments.device)
+    configs = [configuration(*run[:2], text, run[2], arguments.data, device=arguments.device) for run in runs]
+    for config in configs:
+        check(text, config)
+    counting = counted(text, saved.folder)
+    records = []
+    options = {"name": name, "jobs": arguments.jobs, "cluster": arguments.cluster, "describe": describe, "cost": cost}
+    for record in trainings.run(train, configs, **options):
+        if "diverged_at_step" not in record:
+            saved.print(line(record))
+            records.append(record)
+    saved.print("\nbeyond the post: the best step of each learning curve, and models that only count")
+    for row in table(records, counting):
+        saved.print(row)
+    curves = [record.pop("curve") for record in records]
+    saved.record(runs=records, curves=curves, counting=counting)
+    saved.save(draw)
+
+
+def counted(text, folder):
+    """The best of each counting model's contexts, as its script saved them for this text."""
+    best = {}
+    for experiment, name in COUNTING.items():
+        found = None
+        for place in (folder, results.SAVED):
+            try:
+                found = found or (place and results.load(experiment, place))
+            except UserError:
+                continue
+        if not found or found["corpus"] != text.fingerprint:
+            note(f"no {name} to compare with: {experiment}.py has saved nothing on this text")
+            continue
+        bits = dict(zip(found["results"]["bits_per_char"], found["results"]["context"], strict=True))
+        best[name] = {"context": bits[min(bits)], "bits_per_char": min(bits)}
+    return best
+
+
+def table(records, counting):
+    """One row for each cell, the mean of its seeds ± the largest distance from it, and one for each counting model."""
+    yield f"{'':22}{'best step':>14}{'bits/char there':>18}{'at the last step':>18}"
+    for cell in dict.fromkeys(record["cell"] for record in records):
+        own = [record for record in records if record["cell"] == cell]
+        steps, best, last = (
+            [record[name] for record in own]
+            for name in ("best_step", "best_validation_bits_per_char", "validation_bits_per_char")
+        )
+        name = f"{cell}, {own[0]['steps']:,} steps"
+        yield f"{name:22}{spread(steps, ',.0f'):>14}{spread(best):>18}{spread(last):>18}"
+    for model, best in counting.items():
+        name = f"{model}, context {best['context']}"
+        yield f"{name:36}{best['bits_per_char']:18.3f}"
+    for scored in {record["scored_characters"] for record in records}:
+        yield f"All score the same {scored:,} characters. The best step was chosen on them: that flatters it a little."
+
+
+def spread(values, form=".3f"):
+    middle = sum(values) / len(values)
+    if len(values) == 1:
+        return format(middle, form)
+    return f"{middle:{form}} ± {max(abs(value - middle) for value in values):{form}}"
+
+
+def draw(results):
+    """Learning curves of every model, validation and training, with Kneser–Ney's best as a line."""
+    figure, axes = plots.subplots(1, len(CELLS), size=(12, 4.4), sharey=True)
+    for ax, cell in zip(axes, CELLS, strict=True):
+        own = [
+            (run, curve) for run, curve in zip(results["runs"], results["curves"], strict=True) if run["cell"] == cell
+        ]
+        for number, (run, curve) in enumerate(own):
+            for part, dash, colour in (("validation", "-", plots.COLOURS[0]), ("train", "--", plots.COLOURS[1])):
+                label = part if number == 0 else None
+                ax.plot(curve["step"], curve[f"{part}_bits_per_char"], dash, color=colour, linewidth=1.2, label=label)
+            ax.plot(run["best_step"], run["best_validation_bits_per_char"], "o", color=plots.COLOURS[0], markersize=5)
+        if "Kneser–Ney" in results["counting"]:
+            best = results["counting"]["Kneser–Ney"]["bits_per_char"]
+            ax.axhline(best, color="black", linestyle=":", label=f"Kneser–Ney {best:.3f}")
+        ax.set(title=cell, xscale="log", xlabel="step", ylim=(1, 5))
+        ax.legend()
+    axes[0].set_ylabel("bits per character")
+    return figure
+
+
+if __name__ == "__main__":
+    script.run(main)

@@ -5,7 +5,8 @@ A number's kind says what may be expected of a rerun, and is said here, once:
 exact    the same digits anywhere. Words, whole numbers: equal. Real numbers: to a relative 1e-9, since the last bits of
          tanh and of a sum differ between processors.
 corpus   as exact, but only on the same text.
-trained  chaotic: the same bits on the same processor, elsewhere within the spread over seeds.
+trained  chaotic: the same bits on the same processor, elsewhere within the spread over seeds, which is taken from the
+         runs that one is compared with: those of the same setting, and how far seeds are apart in all settings.
 timing   never compared.
 rounding what is left when two nearly equal numbers are subtracted: within a factor of ten, or something is wrong.
 """
@@ -13,6 +14,7 @@ rounding what is left when two nearly equal numbers are subtracted: within a fac
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from statistics import median
 
 # Path patterns; the last one that matches a number's path decides.
 KINDS = {
@@ -23,6 +25,10 @@ KINDS = {
     "corpus.*": "corpus",
     "ngram.*": "corpus",
     "kneser_ney.*": "corpus",
+    "char_models.*": "trained",
+    "char_models_long.*": "trained",
+    "char_models*.scored_characters": "corpus",
+    "reverse*": "trained",
     "parallel.*": "exact",
     "parallel.*.ms": "timing",
     "parallel.*.every_run_ms.*": "timing",
@@ -31,7 +37,7 @@ KINDS = {
     "bptt.gaps_to_finite_differences.*": "rounding",
 }
 # What was asked of a training, apart from its seed. These are exact in every run.
-SETTINGS = ("cell", "length", "attention", "steps", "learning_rate")
+SETTINGS = ("cell", "task", "length", "attention", "bahdanau", "steps", "learning_rate", "clip", "hidden")
 KINDS |= {f"*.runs.*.{name}": "exact" for name in (*SETTINGS, "seed", "parameters")}
 KINDS |= {"*.seconds": "timing"}
 # How the post prints its figures: a published number has no more digits than that.
@@ -48,12 +54,16 @@ PRINTED = {
     "ngram.*": ".3f",
     "kneser_ney.*": ".3f",
     "kneser_ney.discount": ".2f",
+    "char_models*.runs.*_bits_per_char": ".3f",
     "parallel.*": ".2f",
 }
+RERUN = "rerun_on_rtx_3090"  # the post's second machine: more seeds of some settings
 PUBLISHED_NAMES = {"decay": "scalar_gradient"}
-TEXT_EXPERIMENTS = {"corpus", "ngram", "kneser_ney"}
+TEXT_EXPERIMENTS = {"corpus", "ngram", "kneser_ney", "char_models", "char_models_long"}
 SAME, WITHIN, DIFFERS, NOT_COMPARED = "the same", "within tolerance", "differ", "not compared"
+OUTSIDE = "outside the seeds' range"
 RELATIVE_TOLERANCE = 1e-9
+RANGES = 3  # that a chaotic number may lie outside the range of a few seeds, in units of such ranges
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ def with_saved(record: dict, saved: dict) -> list[Comparison]:
         elif _equal(a, b):
             verdict, why = SAME, ""
         elif kind == "trained":
-            verdict, why = _within_seeds(path, a, saved["results"])
+            verdict, why = _within_seeds(path, a, saved["results"], beyond=RANGES, else_=DIFFERS)
         elif kind == "rounding":
             verdict, why = _same_size(a, b), "rounding errors"
         else:
@@ -107,7 +117,7 @@ def with_published(record: dict, published: dict, *, posts_own_text: bool) -> li
     entry = published.get(PUBLISHED_NAMES.get(name, name), {})
     ours = dict(_leaves(record["results"], name))
     comparisons = []
-    for path, theirs in _leaves({key: value for key, value in entry.items() if key != "kind"}, name):
+    for path, theirs in _leaves({key: entry[key] for key in entry if key not in ("kind", RERUN)}, name):
         kind, a, why = kind_of(path), ours.get(path), ""
         if kind == "timing":
             verdict, why = NOT_COMPARED, "a timing"
@@ -119,6 +129,8 @@ def with_published(record: dict, published: dict, *, posts_own_text: bool) -> li
             verdict = SAME
         elif kind == "rounding":
             verdict, why = _same_size(a, theirs), "rounding errors"
+        elif kind == "trained":
+            verdict, why = _within_seeds(path, a, entry, beyond=0, else_=OUTSIDE)
         else:
             verdict = DIFFERS
         comparisons.append(Comparison(path, a, theirs, verdict, why))
@@ -163,22 +175,36 @@ def _as_printed(path: str, value) -> str:
     )
 
 
-def _within_seeds(path: str, ours, saved: dict) -> tuple[str, str]:
-    """A trained number against the saved runs that differ in nothing but the seed.
+def _within_seeds(path: str, ours, theirs: dict, *, beyond: float, else_: str) -> tuple[str, str]:
+    """A trained number against the runs that differ in nothing but the seed.
 
-    The spread is the seeds' range, and a rerun may lie outside it by as much again: one more run of the same chaotic
-    thing lies outside the range of n others with probability 2 / (n + 1), which for two or three seeds is often.
+    One more run of the same chaotic thing lies outside the range of n others with probability 2 / (n + 1), which for
+    two or three seeds is often: ``beyond`` says how many ranges outside is still within tolerance. Two seeds can also
+    be close by luck, so a range is at least the median one of all settings.
     """
     _, runs, index, *rest = path.split(".")
-    if runs != "runs" or not isinstance(ours, int | float):
+    if runs != "runs" or isinstance(ours, str) or ours is None:
         return NOT_COMPARED, "one trained model's own"
-    setting = _setting(saved[runs][int(index)])
-    values = [_at(run, rest) for run in saved[runs] if _setting(run) == setting]
+    groups = {}
+    for run in theirs[runs]:
+        groups.setdefault(str(_setting(run)), []).append(_at(run, rest))
+    values = groups[str(_setting(theirs[runs][int(index)]))] + _of_the_second_machine(theirs, int(index), rest)
     if len(values) < 2 or None in values:
         return NOT_COMPARED, "one seed, so no spread to compare with"
     low, high = min(values), max(values)
-    verdict = WITHIN if low - (high - low) <= ours <= high + (high - low) else DIFFERS
+    width = max(high - low, median(max(group) - min(group) for group in groups.values() if None not in group))
+    verdict = WITHIN if low - beyond * width <= ours <= high + beyond * width else else_
     return verdict, f"{len(values)} seeds from {low} to {high}"
+
+
+def _of_the_second_machine(published: dict, index: int, rest: list[str]) -> list[float]:
+    """What the post's rerun on another machine gave for the same setting."""
+    run, rerun = published["runs"][index], published.get(RERUN, {})
+    with_or_without = "attention" if run.get("attention") else "no attention"
+    values = []
+    if rest == ["sequences_right"]:
+        values += rerun.get(f"whole sequences right, {with_or_without}", {}).get(str(run.get("length")), [])
+    return values + rerun.get(f"length {run.get('length')}, {with_or_without}, two seeds", {}).get(rest[-1], [])
 
 
 def _setting(run: dict) -> dict:

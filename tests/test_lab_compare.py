@@ -100,3 +100,56 @@ def test_rounding_errors_are_held_to_their_size():
         published = {"bptt": {"largest_gap_to_finite_differences": 4.6e-11}}
         for found in (compare.with_saved(ours, BPTT), compare.with_published(ours, published, posts_own_text=False)):
             assert verdicts(found)["bptt.largest_gap_to_finite_differences"] == verdict
+
+
+def sweep(*figures, steps=2000, **more):
+    runs = [
+        {"length": length, "attention": True, "seed": seed, "steps": steps, "digits_right": right}
+        for length, right, seed in figures
+    ]
+    return {"runs": runs, **more}
+
+
+SEEDS = sweep((10, 0.98, 0), (10, 0.99, 1), (20, 0.90, 0), (20, 0.94, 1))
+
+
+@pytest.mark.parametrize(
+    "right, verdict",
+    [
+        (0.98, compare.SAME),
+        # At length 10 the seeds' range is 0.01 and the median range 0.025, so that 0.98 - 3 * 0.025 = 0.905 is the end.
+        (0.906, compare.WITHIN),
+        (0.904, compare.DIFFERS),
+    ],
+)
+def test_a_trained_number_is_held_to_the_spread_over_seeds(right, verdict):
+    ours = record("reverse", sweep((10, right, 0), (10, 0.99, 1), (20, 0.90, 0), (20, 0.94, 1)))
+    found = verdicts(compare.with_saved(ours, record("reverse", SEEDS)))
+    assert found.pop("reverse.runs.0.digits_right") == verdict
+    assert set(found.values()) == {compare.SAME}
+
+
+def test_one_seed_has_no_spread():
+    ours, saved = record("reverse", sweep((40, 0.5, 0))), record("reverse", sweep((40, 0.9, 0)))
+    assert verdicts(compare.with_saved(ours, saved))["reverse.runs.0.digits_right"] == compare.NOT_COMPARED
+
+
+def test_another_setting_in_the_same_place_differs():
+    ours, saved = record("reverse", sweep((40, 0.5, 0), steps=3000)), record("reverse", sweep((40, 0.5, 0)))
+    assert verdicts(compare.with_saved(ours, saved))["reverse.runs.0.steps"] == compare.DIFFERS
+
+
+@pytest.mark.parametrize("right, verdict", [(0.985, compare.WITHIN), (0.97, compare.OUTSIDE), (0.74, compare.OUTSIDE)])
+def test_a_published_trained_number_is_placed_in_the_range_of_the_posts_seeds(right, verdict):
+    ours = record("reverse", sweep((10, right, 0), (10, 0.99, 1), (20, 0.90, 0), (20, 0.94, 1)))
+    found = verdicts(compare.with_published(ours, {"reverse": SEEDS}, posts_own_text=False))
+    assert found["reverse.runs.0.digits_right"] == verdict
+
+
+def test_the_posts_second_machine_widens_the_range():
+    more = {"rerun_on_rtx_3090": {"length 40, attention, two seeds": {"digits_right": [0.74, 0.35]}}}
+    published = {"reverse": sweep((40, 0.479, 0), (40, 0.25, 1), **more)}
+    for right, verdict in ((0.73, compare.WITHIN), (0.75, compare.OUTSIDE)):
+        ours = record("reverse", sweep((40, right, 0), (40, 0.25, 1)))
+        found = verdicts(compare.with_published(ours, published, posts_own_text=False))
+        assert found["reverse.runs.0.digits_right"] == verdict and len(found) == 10

@@ -162,31 +162,23 @@ def best_path(log_probs, frames):
 def beam_search(log_probs, width):
     """The most probable string of one item (time, label), and log P of its paths within the beam.
 
-    A beam of ``width`` prefixes, each with the log-probabilities of its paths that end in a blank and in its last
-    label, kept apart because only after a blank does the same label again make the prefix longer.
+    A beam of ``width`` prefixes, each with the probability of its paths that end in a blank and of those that end in
+    its last label: kept apart because only after a blank does the same label once more make the prefix longer.
     """
-    beam = {(): (0.0, -math.inf)}
-    for row in log_probs.tolist():
-        grown = defaultdict(lambda: (-math.inf, -math.inf))
+    beam, log_scale = {(): [1.0, 0.0]}, 0.0
+    for row in log_probs.exp().tolist():
+        grown = defaultdict(lambda: [0.0, 0.0])
         for prefix, (blank, label) in beam.items():
-            both = add(blank, label)
             last = prefix[-1] if prefix else BLANK
-            old_blank, old_label = grown[prefix]
-            grown[prefix] = add(old_blank, both + row[BLANK]), add(old_label, label + row[last])
+            grown[prefix][0] += (blank + label) * row[BLANK]
+            grown[prefix][1] += label * row[last]
             for k in range(1, len(row)):
-                longer = (*prefix, k)
-                old_blank, old_label = grown[longer]
-                grown[longer] = old_blank, add(old_label, (blank if k == last else both) + row[k])
-        beam = dict(heapq.nlargest(width, grown.items(), key=lambda item: add(*item[1])))
-    prefix, (blank, label) = max(beam.items(), key=lambda item: add(*item[1]))
-    return list(prefix), add(blank, label)
-
-
-def add(a, b):
-    """log(exp(a) + exp(b)), of numbers that may be -inf."""
-    if a < b:
-        a, b = b, a
-    return a if b == -math.inf else a + math.log1p(math.exp(b - a))
+                grown[(*prefix, k)][1] += (blank if k == last else blank + label) * row[k]
+        best = heapq.nlargest(width, grown.items(), key=lambda item: sum(item[1]))
+        scale = sum(best[0][1])  # of the best prefix, taken out so that nothing that matters underflows
+        beam = {prefix: [blank / scale, label / scale] for prefix, (blank, label) in best}
+        log_scale += math.log(scale)
+    return list(best[0][0]), log_scale
 
 
 def uniform(time, count):

@@ -4,12 +4,12 @@
     python rerun.py gates kneser_ney    these
     python rerun.py --all               the long trainings too; interrupted, the same command continues them
     python rerun.py --claims            what the post concludes, each with a verdict from the saved outputs
+    python rerun.py --report            outputs/README.md: everything saved, on one page
 
 Each experiment runs as a user would run it, in a process of its own, and gets one line: its time, how many of its
 figures are the same as saved in outputs/ and as published in data/published.json, and how many are within tolerance or
-differ. What differs is listed. lab/compare.py says which numbers are compared, and how; figures of trained models are
-placed in the range that the seeds span, and the post's being outside ours is told but is no failure. Exit status 1 if a figure that
-should agree doesn't, or if an experiment fails.
+differ. What differs is listed. lab/compare.py says which numbers are compared, and how: those of trained models are
+placed in the range that the seeds span. Exit status 1 if a figure that should agree doesn't, or if an experiment fails.
 """
 
 import json
@@ -23,7 +23,7 @@ from pathlib import Path
 
 import claims
 import corpus
-from lab import compare, results, script
+from lab import compare, report, results, script
 
 # Every experiment that has saved outputs, in the order of the post; True: takes longer than some seconds.
 EXPERIMENTS = {
@@ -47,6 +47,10 @@ def main(argv=None):
     if arguments.claims:
         return judge(arguments.outputs or script.SAVED)
     published = json.loads((script.ROOT / "data" / "published.json").read_text(encoding="utf-8"))
+    if arguments.report:
+        page = report.page(list(EXPERIMENTS), published, claims.CLAIMS)
+        results.write_whole(script.SAVED / "README.md", page.encode())
+        return None
     text = corpus.load(arguments.data)
     posts_own_text = is_posts_own(text, published["corpus"])
     names = arguments.names or [name for name, long in EXPERIMENTS.items() if arguments.all or not long]
@@ -94,6 +98,7 @@ def parse(argv):
     parser.add_argument(
         "--claims", action="store_true", help="run nothing: judge the post's claims by the saved figures"
     )
+    parser.add_argument("--report", action="store_true", help="run nothing: write outputs/README.md from what is saved")
     corpus.add_argument(parser)
     arguments = parser.parse_args(argv)
     for name in arguments.names:

@@ -62,6 +62,7 @@ PUBLISHED_NAMES = {"decay": "scalar_gradient"}
 TEXT_EXPERIMENTS = {"corpus", "ngram", "kneser_ney", "char_models", "char_models_long"}
 SAME, WITHIN, DIFFERS, NOT_COMPARED = "the same", "within tolerance", "differ", "not compared"
 OUTSIDE = "outside the seeds' range"
+OTHER_TEXT = "the post read another text"
 RELATIVE_TOLERANCE = 1e-9
 RANGES = 3  # that a chaotic number may lie outside the range of a few seeds, in units of such ranges
 
@@ -122,10 +123,10 @@ def with_published(record: dict, published: dict, *, posts_own_text: bool) -> li
         if kind == "timing":
             verdict, why = NOT_COMPARED, "a timing"
         elif name in TEXT_EXPERIMENTS and not posts_own_text:
-            verdict, why = NOT_COMPARED, "the post's own text is needed"
+            verdict, why = NOT_COMPARED, OTHER_TEXT
         elif path not in ours:
             verdict, why = DIFFERS, "not among our results"
-        elif _as_printed(path, a) == _as_printed(path, theirs):
+        elif as_printed(path, a) == as_printed(path, theirs):
             verdict = SAME
         elif kind == "rounding":
             verdict, why = _same_size(a, theirs), "rounding errors"
@@ -168,7 +169,8 @@ def _same_size(a: float, b: float) -> str:
     return WITHIN if b / 10 < a < b * 10 else DIFFERS
 
 
-def _as_printed(path: str, value) -> str:
+def as_printed(path: str, value) -> str:
+    """A number of ours to the digits that the post prints, where it prints that one."""
     form = _last_match(PRINTED, path)
     return (
         format(value, form) if form and isinstance(value, int | float) and not isinstance(value, bool) else str(value)

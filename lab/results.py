@@ -20,7 +20,7 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-from lab.script import NOT_PART_OF_THE_RESULT, SAVED, UserError, note
+from lab.script import NOT_PART_OF_THE_RESULT, ROOT, SAVED, UserError, note
 
 STARTED = time.perf_counter()
 
@@ -88,9 +88,13 @@ def load(name: str, folder: Path = SAVED) -> dict:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError(f"{path} is not there: run {name}.py first") from None
+        raise UserError(f"{_shown(path)} is not there: run {name}.py first") from None
     except ValueError as error:
-        raise UserError(f"{path} is not a results file ({error}): run {name}.py again") from None
+        raise UserError(f"{_shown(path)} is not a results file ({error}): run {name}.py again") from None
+
+
+def _shown(path: Path) -> Path:
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
 def environment(device: str = "cpu") -> dict:

@@ -1,0 +1,87 @@
+"""outputs/README.md: every saved result and figure on one page, the published figures beside ours.
+
+The page is made from what is saved, so it can be made again without rerunning anything, and a test does.
+"""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+from lab import compare, results
+from lab.script import ROOT, SAVED
+
+SHOWN_KINDS = (compare.WITHIN, compare.OUTSIDE, compare.DIFFERS)
+
+
+def page(names: list[str], published: dict, claims: list, folder: Path = SAVED) -> str:
+    """The page in Markdown, for the experiments that have saved outputs in ``folder``."""
+    found = [name for name in names if (folder / f"{name}.json").exists()]
+    machines = sorted(path.name for path in folder.iterdir() if path.is_dir() and any(path.glob("*.json")))
+    parts = [
+        "# What the experiments printed",
+        "Made by `python rerun.py --report` from the files in this folder: what each script printed on the reference"
+        " machine, its figure, and the figures that the post published beside ours. The numbers are in the `.json`"
+        " files, unrounded, with the machine and the versions that they come from.",
+        "\n".join(f"- [{name}](#{name}): {_claim(name)}" for name in found),
+        "## What the post concludes",
+        "\n".join(["| claim | verdict | figures |", "|---|---|---|", *map(_verdict, claims)]),
+    ]
+    for name in found:
+        parts += _experiment(name, published, folder, machines)
+    return "\n\n".join(parts) + "\n"
+
+
+def _claim(name: str) -> str:
+    """The first paragraph of a script's docstring, as one line."""
+    docstring = ast.get_docstring(ast.parse((ROOT / f"{name}.py").read_text(encoding="utf-8")))
+    return " ".join(docstring.split("\n\n")[0].split())
+
+
+def _verdict(claim) -> str:
+    verdict, figures = claim.verdict()
+    return f"| {claim.sentence} | **{verdict}** | {figures} |"
+
+
+def _experiment(name: str, published: dict, folder: Path, machines: list[str]) -> list[str]:
+    record = results.load(name, folder)
+    text = (folder / f"{name}.txt").read_text(encoding="utf-8").rstrip("\n")
+    parts = [f"## {name}", _claim(name), _environment(record), f"```text\n{text}\n```"]
+    if (folder / f"{name}.png").exists():
+        parts.append(f"![{_claim(name).replace('[', '(').replace(']', ')')}]({name}.png)")
+    parts += _beside("published", compare.with_published(record, published, posts_own_text=False))
+    for machine in machines:
+        if (folder / machine / f"{name}.json").exists():
+            other = results.load(name, folder / machine)
+            parts += [f"### {name} on {machine}", _environment(other), f"[printed there]({machine}/{name}.txt)"]
+            parts += _beside(f"saved, against {machine}", compare.with_saved(other, record))
+    return parts
+
+
+def _environment(record: dict) -> str:
+    versions = record["environment"]
+    libraries = ", ".join(f"{name} {versions[name]}" for name in ("numpy", "torch") if name in versions)
+    return f"{versions['processor']}, {versions['cores']} cores, {versions['device']}; {libraries}."
+
+
+def _beside(title: str, comparisons: list[compare.Comparison]) -> list[str]:
+    """How many figures agree, and a table of those that are not simply the same."""
+    if not comparisons:
+        return []
+    counts = Counter(comparison.verdict for comparison in comparisons)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    reasons = sorted({c.why for c in comparisons if c.verdict == compare.NOT_COMPARED and c.why})
+    parts = [f"Figures {title}: {told}" + (f" ({'; '.join(reasons)})" if reasons else "") + "."]
+    rows = [c for c in comparisons if c.verdict in SHOWN_KINDS or (c.why == compare.OTHER_TEXT and _number(c))]
+    if rows:
+        table = [f"| figure | {title} | ours | |", "|---|---|---|---|"]
+        table += [f"| {c.path} | {c.theirs} | {compare.as_printed(c.path, c.ours)} | {_why(c)} |" for c in rows]
+        parts.append("\n".join(table))
+    return parts
+
+
+def _number(comparison: compare.Comparison) -> bool:
+    return isinstance(comparison.ours, int | float) and isinstance(comparison.theirs, int | float)
+
+
+def _why(comparison: compare.Comparison) -> str:
+    return f"{comparison.verdict}: {comparison.why}" if comparison.why else comparison.verdict

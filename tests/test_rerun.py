@@ -1,0 +1,177 @@
+"""rerun.py: what it says of reruns, and that what should differ does."""
+
+import json
+import shutil
+
+import pytest
+from commands import ROOT, assert_refused, run
+
+import claims
+import rerun
+from lab import results
+
+SAVED = ROOT / "outputs"
+
+
+def perturb(path, change):
+    record = json.loads(path.read_text(encoding="utf-8"))
+    change(record["results"])
+    path.write_text(results.to_json(record), encoding="utf-8")
+
+
+def test_a_rerun_of_exact_experiments_agrees_with_saved_and_published():
+    done = run("rerun.py", "bptt", "decay")
+    assert done.returncode == 0, done.stdout + done.stderr
+    bptt, decay, _, last = done.stdout.splitlines()
+    # The post printed 18 figures of bptt: three states of 2, y, three gradients of 2, four of dy/dW_h, and the gap.
+    assert bptt.startswith("bptt ") and bptt.endswith("published: 18 the same")
+    assert decay.startswith("decay ") and "differ" not in decay
+    assert last == "2 of 2 experiments agree"
+
+
+@pytest.mark.parametrize(
+    "name, change, path",
+    [
+        ("bptt", lambda r: r["h"][2].__setitem__(0, r["h"][2][0] + 1e-4), "bptt.h.2.0"),
+        ("vanishing", lambda r: r["gradient_size"][0].update(radius=0.91), "vanishing.gradient_size.0.radius"),
+        ("gates", lambda r: r["gradient_size"].pop("RNN"), "gates.gradient_size.RNN.0"),
+        ("ngram", lambda r: r["bits_per_char"].__setitem__(2, 3.5), "ngram.bits_per_char.2"),
+        ("parallel", lambda r: r["GRU"].update(GFLOPs=0.9), "parallel.GRU.GFLOPs"),
+    ],
+)
+def test_a_perturbed_figure_is_named_and_fails(tmp_path, name, change, path):
+    shutil.copy(SAVED / f"{name}.json", tmp_path)
+    assert run("rerun.py", name, "--compare", tmp_path).returncode == 0
+    perturb(tmp_path / f"{name}.json", change)
+    done = run("rerun.py", name, "--compare", tmp_path)
+    assert done.returncode == 1
+    assert path in done.stdout and f"0 of 1 experiments agree; not {name}" in done.stdout
+
+
+def test_an_experiment_that_fails_is_told_and_the_others_run(tmp_path):
+    (tmp_path / "bptt.json").mkdir()  # where the results should go
+    done = run("rerun.py", "bptt", "decay", "--outputs", tmp_path)
+    assert done.returncode == 1
+    assert "bptt" in done.stdout.splitlines()[0] and "failed with exit status" in done.stdout
+    assert "1 of 2 experiments agree; not bptt" in done.stdout
+
+
+def test_another_text_is_not_compared_with_figures_of_this_one(tmp_path):
+    (tmp_path / "blog_train.txt").write_text("abcab " * 200, encoding="utf-8")
+    (tmp_path / "blog_val.txt").write_text("abcab " * 20, encoding="utf-8")
+    done = run("rerun.py", "ngram", "--data", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the same" not in done.stdout and "differ" not in done.stdout
+    assert "The published figures on text can't be compared" in done.stdout and "1,200 + 120" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "train, validation, distinct, own", [(593_616, 56_786, 147, True), (593_616, 56_786, 146, False)]
+)
+def test_the_posts_own_text_is_known_by_its_sizes(train, validation, distinct, own):
+    characters = "".join(map(chr, range(1000, 1000 + distinct)))
+    text = rerun.corpus.Corpus(characters + characters[0] * (train - distinct), characters[0] * validation)
+    published = json.loads((ROOT / "data" / "published.json").read_text(encoding="utf-8"))["corpus"]
+    assert rerun.is_posts_own(text, published) == own
+
+
+def test_bad_arguments_are_one_line():
+    assert_refused(run("rerun.py", "bttp"), "no experiment 'bttp'", "bptt")
+    assert_refused(run("rerun.py", "bptt", "--compare", "nowhere"), "nowhere", "not there")
+
+
+def test_a_figure_drawn_again_is_the_saved_one(tmp_path):
+    shutil.copy(SAVED / "decay.json", tmp_path)
+    assert run("rerun.py", "--redraw", "--outputs", tmp_path).returncode == 0
+    assert (tmp_path / "decay.png").read_bytes() == (SAVED / "decay.png").read_bytes()
+
+
+def test_every_saved_number_has_a_declared_kind():
+    for name in rerun.EXPERIMENTS:
+        record = results.load(name)
+        assert rerun.compare.with_saved(record, record)
+
+
+def judged(function, *found):
+    return function(*found)[0]
+
+
+def sizes(*ends):
+    cases = zip((0.9, 1.0, 1.1), ends, strict=True)
+    return {"gradient_size": [{"radius": radius, "activation": "linear", "sizes": [end]} for radius, end in cases]}
+
+
+def test_claims_about_exact_figures_can_fail():
+    assert judged(claims.radius_decides, sizes(0.005, 1.0, 117)) == claims.HOLDS
+    assert judged(claims.radius_decides, sizes(0.005, 1.0, 1.1)) == claims.FAILS
+    assert judged(claims.radius_decides, sizes(0.5, 1.0, 117)) == claims.FAILS
+    driven = {"radius": 1.1, "activation": "tanh", "sizes": [3e-5]}
+    for free, verdict in ((0.9, claims.HOLDS), (1e-5, claims.FAILS)):
+        cases = [driven, driven | {"inputs": False, "sizes": [free]}]
+        assert judged(claims.inputs_decide, {"gradient_size": cases}) == verdict
+    for ends, verdict in (((1e-11, 1e-5, 0.5), claims.HOLDS), ((1e-11, 0.4, 0.5), claims.FAILS)):
+        gates = {f"LSTM, forget bias {b}": [e] for b, e in zip((0, 1, 3), ends, strict=True)}
+        assert judged(claims.bias_decides, {"gradient_size": gates}) == verdict
+    for bits, verdict in (((5, 4, 3.5, 3.7), claims.HOLDS), ((5, 4, 3.5, 3.4), claims.FAILS)):
+        assert judged(claims.add_one_stops, {"context": [0, 1, 2, 3], "bits_per_char": bits}) == verdict
+    for best, verdict in ((4, claims.FAILS), (5, claims.HOLDS), (6, claims.HOLDS), (7, claims.FAILS)):
+        contexts = list(range(1, 8))
+        bits = [2.6 + abs(context - best) / 10 for context in contexts]
+        assert judged(claims.kneser_ney_goes_on, {"context": contexts, "bits_per_char": bits}) == verdict
+
+
+def cells(**bits):
+    return {
+        "runs": [
+            {"cell": cell, "validation_bits_per_char": b, "train_bits_per_char": 2, "best_validation_bits_per_char": b}
+            | {"best_step": 1000, "steps": 3000}
+            for cell, values in bits.items()
+            for b in values
+        ]
+    }
+
+
+def test_claims_about_trained_models_need_every_seed():
+    assert judged(claims.lstm_leads, cells(RNN=[2.8, 2.9], LSTM=[2.6, 2.7])) == claims.HOLDS
+    assert judged(claims.lstm_leads, cells(RNN=[2.8, 2.9], LSTM=[2.6, 2.85])) == claims.UNDECIDED
+    assert judged(claims.lstm_leads, cells(RNN=[2.5, 2.4], LSTM=[2.6, 2.7])) == claims.FAILS
+    counted = {"bits_per_char": [4.0, 2.6]}
+    for bits, verdict in (([2.7, 2.8], claims.HOLDS), ([2.5, 2.8], claims.UNDECIDED), ([2.5, 2.4], claims.FAILS)):
+        assert judged(claims.counting_beats_training, counted, cells(GRU=bits)) == verdict
+    short = cells(RNN=[2.8, 2.9], GRU=[2.8, 2.8])
+    for long, verdict in (
+        (cells(RNN=[3.0], GRU=[3.1]), claims.HOLDS),
+        (cells(RNN=[3.0], GRU=[2.7]), claims.UNDECIDED),
+        (cells(RNN=[2.7], GRU=[2.7]), claims.FAILS),
+    ):
+        assert judged(claims.longer_is_worse, short, long) == verdict
+    assert judged(claims.all_overfit, short) == claims.HOLDS
+    for run_ in short["runs"]:
+        run_["best_step"] = 3000
+    assert judged(claims.all_overfit, short) == claims.FAILS
+
+
+def reversed_(attention, **shares):
+    return [
+        {"length": int(length[1:]), "attention": attention, "sequences_right": share}
+        for length, values in shares.items()
+        for share in values
+    ]
+
+
+def test_claims_about_reversal_can_fail():
+    collapsing = reversed_(False, n5=[0.97, 0.98], n10=[0.8, 0.9], n20=[0.1, 0.2], n40=[0.0, 0.0])
+    short = reversed_(True, n5=[0.99, 1.0])
+    assert judged(claims.bottleneck, {"runs": collapsing}) == claims.HOLDS
+    assert judged(claims.bottleneck, {"runs": [run | {"sequences_right": 0.9} for run in collapsing]}) == claims.FAILS
+    assert judged(claims.short_is_easy, {"runs": collapsing + short}) == claims.HOLDS
+    assert judged(claims.short_is_easy, {"runs": collapsing + reversed_(True, n5=[0.5, 1.0])}) == claims.UNDECIDED
+    slow = {"runs": reversed_(False, n40=[0.0, 0.02])}
+    for shares, verdict in (([0.92, 0.94], claims.HOLDS), ([0.4, 0.94], claims.UNDECIDED), ([0.0, 0.0], claims.FAILS)):
+        assert judged(claims.attention_wins, {"runs": reversed_(True, n40=shares)}, slow) == verdict
+
+
+def test_a_claim_without_its_outputs_cannot_be_told(tmp_path):
+    for claim in claims.CLAIMS:
+        verdict, why = claim.verdict(tmp_path)
+        assert verdict == claims.UNDECIDED and "run" in why

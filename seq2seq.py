@@ -194,7 +194,7 @@ def train(config, keeper):
         source = random_digits(BATCH, *span(config["length"]), draws).to(device)
         target = answer(source, config.get("task", "reverse"))
         loss, norm = train_step(model, optimizer, source, target, config.get("clip"))
-        if not math.isfinite(loss):
+        if not math.isfinite(loss + norm):
             raise script.Diverged(step)
         losses.append(loss)
         norms.append(norm)

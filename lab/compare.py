@@ -38,7 +38,7 @@ KINDS = {
 }
 # What was asked of a training, apart from its seed. These are exact in every run.
 SETTINGS = ("cell", "task", "length", "attention", "bahdanau", "steps", "learning_rate", "clip", "hidden")
-KINDS |= {f"*.runs.*.{name}": "exact" for name in (*SETTINGS, "seed", "parameters")}
+KINDS |= {f"*.runs.*.{name}": "exact" for name in (*SETTINGS, "seed", "parameters", "seen_in_training")}
 KINDS |= {"*.seconds": "timing"}
 # How the post prints its figures: a published number has no more digits than that.
 PRINTED = {

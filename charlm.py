@@ -9,6 +9,7 @@ import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from zipfile import ZipFile
 
 import torch
 from torch import nn
@@ -226,14 +227,19 @@ def save(path, config, text, best):
 def load(path, text):
     """The model that `save` wrote, its configuration, and the step that its weights are of."""
     try:
-        kept = torch.load(path, map_location="cpu", weights_only=True)
+        content = io.BytesIO(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"can't read {path}: {error.strerror}") from None
+    try:
+        if ZipFile(content).testzip():  # torch doesn't look at the checksums
+            raise ValueError
+        content.seek(0)
+        kept = torch.load(content, map_location="cpu", weights_only=True)
         config, characters, step = kept["config"], kept["characters"], kept["step"]
         model = build(config, len(characters) + 1)
         model.load_state_dict(kept["model"])
-    except OSError as error:
-        raise UserError(f"can't read {path}: {error.strerror}") from None
-    except Exception as error:  # a damaged or foreign file can raise anything
-        raise UserError(f"{path} is damaged, or not a model that charlm.py saved ({type(error).__name__})") from None
+    except Exception:  # a damaged or foreign file can raise anything
+        raise UserError(f"{path} is damaged, or not a model that charlm.py saved") from None
     if characters != "".join(text.characters):
         raise UserError(f"{path} was trained on a text of other characters: name that text's folder with --data")
     return model, config, step
@@ -305,7 +311,8 @@ def parse(argv):
 def main(argv=None):
     arguments = parse(argv)
     text = corpus.load(arguments.data)
-    results = Results("charlm", arguments, corpus=text.fingerprint, seeds=[arguments.seed], device=arguments.device)
+    seed = arguments.sample_seed if arguments.load else arguments.seed
+    results = Results("charlm", arguments, corpus=text.fingerprint, seeds=[seed], device=arguments.device)
     weights = arguments.load or arguments.save
     if not arguments.load:
         if not weights:

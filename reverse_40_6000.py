@@ -1,7 +1,15 @@
-"""@@@"""
+"""Forty digits through one state, with three times the steps: more and more digits are right, sequences hardly ever.
+
+reverse.py at length 40 without attention, with 6,000 steps instead of 2,000 at the same learning rate of 3e-3.
+
+    python reverse_40_6000.py
+
+Sources: as seq2seq.py.
+"""
 
 from lab import script
-from reverse import SEEDS, draw_models, sweep
+from reverse import SEEDS, sweep
+from reverse import draw_models as draw
 from seq2seq import configuration
 
 STEPS = 6_000
@@ -12,8 +20,6 @@ def main(argv=None):
     """Length 40 without attention, three times as many steps."""
     sweep("reverse_40_6000", __doc__, CONFIGS, draw, argv)
 
-
-draw = draw_models
 
 if __name__ == "__main__":
     script.run(main)

@@ -1,7 +1,18 @@
-"""@@@"""
+"""Attention as Bahdanau et al. had it: the encoder reads both ways, and the output layer sees the context as well.
+
+Two things are added to the model with attention in seq2seq.py, and no others. An encoder state becomes the states of
+two GRUs side by side, one reading forwards and one backwards, 256 numbers; and the digit is chosen from the decoder's
+state and the context together. Lengths 20 and 40 as in reverse.py. The paper also begins the decoder with the backward
+GRU's state and has a maxout layer before the output; here it begins with the forward one's, as without attention.
+
+    python reverse_bahdanau.py
+
+Sources: Bahdanau, Cho and Bengio (2015), section 3 and appendix A.
+"""
 
 from lab import script
-from reverse import SEEDS, draw_models, sweep
+from reverse import SEEDS, sweep
+from reverse import draw_models as draw
 from seq2seq import configuration
 
 LENGTHS = [20, 40]
@@ -12,8 +23,6 @@ def main(argv=None):
     """The post's attention as its inventors had it."""
     sweep("reverse_bahdanau", __doc__, CONFIGS, draw, argv)
 
-
-draw = draw_models
 
 if __name__ == "__main__":
     script.run(main)

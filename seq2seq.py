@@ -1,4 +1,33 @@
-"""@@@"""
+"""An encoder and a decoder that reverse a sequence of random digits, through a single state or with attention.
+
+The encoder, a GRU, reads the digits; the decoder, another one, starts from the encoder's last state and writes them in
+the opposite order, reading at each step the digit before. Without attention that state of 128 numbers is all it is ever
+told. With attention each step also looks at every encoder state e_j (Bahdanau et al., 2015):
+
+    score      s_j = vᵀ tanh(W_dec h + W_enc e_j)      h: the decoder's state before the step
+    weights    α = softmax(s) over the source
+    context    c = Σ_j α_j e_j, which the decoder reads beside the digit
+
+Embeddings of 32, states of 128. Adam at 3e-3, 2,000 steps of 64 fresh sequences, teacher forcing: in training the
+digit before is always the true one. It is scored on 1,000 new sequences by the digits it writes when it reads its own
+(greedy, free-running). They come from a generator of their own: for a seed and a length always the same.
+
+    python seq2seq.py 10 attention 0           length, model, seed
+    python seq2seq.py 40 none 0 3000 0.001     and steps, learning rate
+    python seq2seq.py --lengths 5-20           both models on mixed lengths, scored length by length up to 30
+
+Reading the true digits gives more digits right than reading one's own, but never more whole sequences: as long as the
+model is right, both read the same. There is no end symbol: the answer is as long as the source, so the length is known.
+In a batch of mixed lengths the encoder's last state is that of the last real digit, padding gets no attention, and what
+is behind an answer's end costs nothing.
+
+What the post leaves open, and is chosen here: the state that asks is the one before the step, as in the paper; W_enc,
+W_dec and v have no biases, as in the paper; weights are drawn as torch draws them. In the paper the encoder reads both
+ways and the output layer sees the context too; reverse_bahdanau.py has that.
+
+Sources: Cho et al. (2014) and Sutskever, Vinyals and Le (2014) for the encoder and decoder; Bahdanau, Cho and Bengio
+(2015) for attention. The test compares it with a plain listing, tests/plain_seq2seq.py.
+"""
 
 import argparse
 import math
@@ -65,17 +94,16 @@ class Seq2Seq(nn.Module):
 
     def step(self, previous, h, memory):
         """One step of the decoder from the digit before: logits (batch, 10), state, weights (source, batch)."""
-        inputs = outputs = []
-        weights = None
+        x, weights = self.embed(previous), None  # (batch, embedding)
         if self.attends:
-            scores = self.v(torch.tanh(memory.keys + self.W_dec(h)))  # (source, batch, 1)
+            scores = self.v(torch.tanh(memory.keys + self.W_dec(h)))[:, :, 0]  # (source, batch)
             if memory.padding is not None:
-                scores = scores.masked_fill(memory.padding[:, :, None], -math.inf)
+                scores = scores.masked_fill(memory.padding, -math.inf)
             weights = scores.softmax(0)
-            context = (weights * memory.states).sum(0)  # (batch, width)
-            inputs, outputs, weights = [context], [context] * (self.backwards is not None), weights[:, :, 0]
-        h = self.decoder(torch.cat([self.embed(previous), *inputs], 1), h)
-        return self.output(torch.cat([h, *outputs], 1)), h, weights
+            context = (weights[:, :, None] * memory.states).sum(0)  # (batch, width)
+            x = torch.cat([x, context], 1)
+        h = self.decoder(x, h)  # (batch, hidden)
+        return self.output(h if self.backwards is None else torch.cat([h, context], 1)), h, weights
 
     def forward(self, source, target):
         """Teacher forcing: every step reads the true digit before it. Logits (batch, target, 10).

@@ -9,9 +9,9 @@ sum beside its input:
     context   c_t = Σ_j α_tj e_j
     state     h_t = GRU(z_t + W_c c_t, h_{t-1}),  with the gates r, u, n and q as cells.py writes them
 
-Most of the work is the array a_t, (source, batch, hidden) at each step. Keeping all of them for the backward pass would
-cost more than computing them again, so it computes them again. Its derivative 1 - a² never becomes an array of its own:
-the gradients at the scores add up to 0 over j, which leaves
+Most of the work is the array a_t, (source, batch, hidden) at each step. To write all of them to memory and read them
+back, 52 MB at length 40, takes longer than to compute them again, so the backward pass does that. Its derivative 1 - a²
+never becomes an array of its own: the gradients at the scores add up to 0 over j, which leaves
 
     dp_t = Σ_j ds_tj v (1 - a_tj²) = -v Σ_j ds_tj a_tj²
     dk_j = Σ_t ds_tj v (1 - a_tj²) = v (Σ_t ds_tj - Σ_t ds_tj a_tj²)
@@ -45,19 +45,18 @@ class Decode(torch.autograd.Function):
     @staticmethod
     def forward(ctx, z, ids, h0, e, k, padding, W, b_n, W_c, v):
         S, U, C, H = states(z, ids, h0), W.t().contiguous(), W_c.t().contiguous(), h0.shape[-1]
-        bias = torch.cat([b_n.new_zeros(2 * H), b_n, b_n.new_zeros(H)])
+        b = torch.cat([b_n.new_zeros(2 * H), b_n, b_n.new_zeros(H)])
         A = take((len(S) - 1, len(h0), 5 * H), k)  # (time, batch, n r u q p)
         contexts = k.new_empty(len(A), len(h0), e.shape[2])  # (time, batch, width)
         weights = k.new_empty(len(A), len(h0), len(e))  # (time, batch, source)
-        x, a = k.new_empty(len(h0), 3 * H), torch.empty_like(k)  # (source, batch, hidden)
+        x, a = k.new_empty(len(h0), 3 * H), torch.empty_like(k)  # (batch, n r u), (source, batch, hidden)
         x_n, x_ru = x.split([H, 2 * H], dim=1)
-        e_by_item = e.transpose(0, 1)
+        e_of_item = e.transpose(0, 1)  # (batch, source, width)
         h = S[0]
-        for _, n, ru, r, u, q, p, rest, w, w_row, c, c_row, out in zip(
+        for _, n, r, u, q, p, ru, ruqp, α, α_row, c, c_row, out in zip(
             inputs(z, ids, x),
-            A[..., :H].unbind(),
+            *(block.unbind() for block in A.split(H, dim=-1)),
             A[..., H : 3 * H].unbind(),
-            *(block.unbind() for block in A[..., H:].split(H, dim=-1)),
             A[..., H:].unbind(),
             weights.unbind(),
             weights[:, :, None].unbind(),
@@ -66,13 +65,13 @@ class Decode(torch.autograd.Function):
             S[1:].unbind(),
             strict=True,
         ):
-            torch.addmm(bias, h, U, out=rest)
+            torch.addmm(b, h, U, out=ruqp)
             torch.tanh(torch.add(k, p, out=a), out=a)
             scores = (flat(a) @ v).view(a.shape[:2])  # (source, batch)
             if padding is not None:
                 scores.masked_fill_(padding, -torch.inf)
-            torch.softmax(scores.t(), 1, out=w)
-            torch.bmm(w_row, e_by_item, out=c_row)
+            torch.softmax(scores.t(), 1, out=α)
+            torch.bmm(α_row, e_of_item, out=c_row)
             x.addmm_(c, C)
             torch.sigmoid(ru.add_(x_ru), out=ru)
             torch.tanh(x_n.addcmul_(r, q), out=n)
@@ -88,17 +87,17 @@ class Decode(torch.autograd.Function):
         z, ids, S, e, k, W, W_c, v, contexts, weights = ctx.saved_tensors
         (A,) = saved(ctx)
         H = S.shape[-1]
-        W_back = torch.cat([W[: 3 * H], -v[:, None] * W[3 * H :]])  # p's place holds Σ_j ds_j a_j², not yet times -v
+        W_back = torch.cat([W[: 3 * H], -v[:, None] * W[3 * H :]])  # in p's place comes Σ_j ds_j a_j², not yet times -v
         dc, ds = torch.empty_like(contexts), torch.empty_like(weights)
         dk, dv, dh = torch.zeros_like(k), torch.zeros_like(v), torch.zeros_like(S[0])
         a, dn, d_ru = torch.empty_like(k), torch.empty_like(S[0]), S.new_empty(len(S[0]), 2 * H)
         dr, du = d_ru.split(H, dim=1)
-        e_by_item, a_by_item = e.permute(1, 2, 0), a.transpose(0, 1)
+        e_of_item, a_of_item = e.permute(1, 2, 0), a.transpose(0, 1)  # (batch, width, source), (batch, source, hidden)
         steps = zip(
-            A[..., : 3 * H].unbind(),
-            A[..., H : 3 * H].unbind(),
             *(block.unbind() for block in A.split(H, dim=-1)),
             A[..., 4 * H :].unsqueeze(2).unbind(),
+            A[..., H : 3 * H].unbind(),
+            A[..., : 3 * H].unbind(),
             A[..., H:].unbind(),
             S[:-1].unbind(),
             dS.unbind(),
@@ -110,30 +109,30 @@ class Decode(torch.autograd.Function):
             ds[:, :, None].unbind(),
             strict=True,
         )
-        for nru, ru, n, r, u, q, p, p_row, rest, h, up, upc, dct, dc_row, w, dst, ds_row in reversed(list(steps)):
+        for n, r, u, q, p, p_row, ru, nru, ruqp, h, up, up_c, dc_t, dc_row, α, ds_t, ds_row in reversed(list(steps)):
             dh += up
             torch.mul(torch.sub(h, n, out=du), dh, out=du)
             torch.addcmul(dh, dh, u, value=-1, out=dn)
-            dh *= u
+            dh *= u  # what passes the step unchanged
             d_tanh(dn, n, grad_input=n)
             torch.mul(n, q, out=dr)
             torch.mul(n, r, out=q)
             d_sigmoid(d_ru, ru, grad_input=ru)
-            torch.addmm(upc, nru, W_c, out=dct)
-            d_softmax(torch.bmm(dc_row, e_by_item)[:, 0], w, 1, w.dtype, grad_input=dst)
-            torch.tanh(torch.add(k, p, out=a), out=a)
-            by_place = dst.t().contiguous()
-            dv.addmv_(flat(a).t(), by_place.view(-1))
+            torch.addmm(up_c, nru, W_c, out=dc_t)
+            d_softmax(torch.bmm(dc_row, e_of_item)[:, 0], α, 1, α.dtype, grad_input=ds_t)
+            torch.tanh(torch.add(k, p, out=a), out=a)  # once more: cheaper than having kept it
+            ds_of_place = ds_t.t().contiguous()  # (source, batch)
+            dv.addmv_(flat(a).t(), ds_of_place.view(-1))
             a.mul_(a)
-            dk.addcmul_(a, by_place[:, :, None])
-            torch.bmm(ds_row, a_by_item, out=p_row)
-            dh.addmm_(rest, W_back)
+            dk.addcmul_(a, ds_of_place[:, :, None])
+            torch.bmm(ds_row, a_of_item, out=p_row)
+            dh.addmm_(ruqp, W_back)
         dk = (ds.sum(0).t()[:, :, None] - dk) * v
         de = torch.bmm(weights.permute(1, 2, 0), dc.transpose(0, 1)).transpose(0, 1)  # (source, batch, width)
-        rest = flat(A)[:, H:]
-        dW = rest.t() @ flat(S[:-1])
+        ruqp = flat(A)[:, H:]
+        dW = ruqp.t() @ flat(S[:-1])
         dW[3 * H :] *= -v[:, None]
         dz = A[..., : 3 * H].contiguous()
-        dW_c, db_n = flat(dz).t() @ flat(contexts), rest[:, 2 * H : 3 * H].sum(0)
+        dW_c, db_n = flat(dz).t() @ flat(contexts), ruqp[:, 2 * H : 3 * H].sum(0)
         give(A)
         return d_inputs(z, ids, dz), None, dh, de, dk, None, dW, db_n, dW_c, dv

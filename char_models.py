@@ -10,7 +10,11 @@ from lab.script import UserError, note
 
 SEEDS = [0, 1, 2]
 RUNS = [(cell, seed, STEPS) for cell in CELLS for seed in SEEDS]
-COUNTING = {"ngram": "add-one", "kneser_ney": "Kneser–Ney"}
+COUNTING = {  # the experiment that measured each, and where among its results
+    "add-one": ("ngram", lambda results: results),
+    "Kneser–Ney": ("kneser_ney", lambda results: results),
+    "modified Kneser–Ney": ("kneser_ney", lambda results: results["modified"]),
+}
 
 
 def main(argv=None):
@@ -50,7 +54,7 @@ def sweep(name, doc, runs, argv=None):
 def counted(text, folder):
     """The best of each counting model's contexts, as its script saved them for this text."""
     best = {}
-    for experiment, name in COUNTING.items():
+    for name, (experiment, part) in COUNTING.items():
         found = None
         for place in (folder, results.SAVED):
             try:
@@ -60,8 +64,9 @@ def counted(text, folder):
         if not found or found["corpus"] != text.fingerprint:
             note(f"no {name} to compare with: {experiment}.py has saved nothing on this text")
             continue
-        bits = dict(zip(found["results"]["bits_per_char"], found["results"]["context"], strict=True))
-        best[name] = {"context": bits[min(bits)], "bits_per_char": min(bits)}
+        figures = part(found["results"])
+        bits, context = min(zip(figures["bits_per_char"], figures["context"], strict=True))
+        best[name] = {"context": context, "bits_per_char": bits}
     return best
 
 
@@ -102,10 +107,11 @@ def draw(results):
                 label = part if number == 0 else None
                 ax.plot(curve["step"], curve[f"{part}_bits_per_char"], dash, color=colour, linewidth=1.2, label=label)
             ax.plot(run["best_step"], run["best_validation_bits_per_char"], "o", color=plots.COLOURS[0], markersize=5)
-        if "Kneser–Ney" in results["counting"]:
-            best = results["counting"]["Kneser–Ney"]["bits_per_char"]
-            ax.axhline(best, color="black", linestyle=":", label=f"Kneser–Ney {best:.3f}")
-        ax.set(title=cell, xscale="log", xlabel="step", ylim=(1, 5))
+        for name, dash in ("Kneser–Ney", ":"), ("modified Kneser–Ney", "-."):
+            if name in results["counting"]:
+                best = results["counting"][name]["bits_per_char"]
+                ax.axhline(best, color="black", linewidth=1, linestyle=dash, label=f"{name} {best:.3f}")
+        ax.set(title=cell, xscale="log", xlabel="step", xlim=(100, None), ylim=(1.1, 3.6))
         ax.legend()
     axes[0].set_ylabel("bits per character")
     return figure

@@ -180,6 +180,7 @@ def run(
     A training that raises Diverged doesn't stop the others: its record is the configuration with ``diverged_at_step``,
     and SomeDiverged is raised after the last record.
     """
+    torch.set_num_threads(1)  # here too: what is computed from the records depends on cores no more than they do
     order = [_key(config) for config in configs]
     trainings = {key: _plain(config) for key, config in zip(order, configs, strict=True)}
     folders = {key: _folder(work, name, key) for key in trainings}

@@ -13,6 +13,8 @@ counts the rest. Whole sequences right are the same whichever digits are read (s
 Sources: as seq2seq.py.
 """
 
+from itertools import chain
+
 from lab import devices, plots, script, trainings
 from lab.results import Results
 from seq2seq import configuration, cost, describe, line, train
@@ -32,8 +34,11 @@ def main(argv=None):
     sweep("reverse", __doc__, CONFIGS, draw, argv)
 
 
-def sweep(name, doc, configs, draw, argv=None):
-    """Train a list of models, print a line for each and what lies behind the lines, and save it all."""
+def sweep(name, doc, configs, draw, argv=None, more=None):
+    """Train a list of models, print a line for each and what lies behind the lines, and save it all.
+
+    ``more``, where given, makes further lines of the records.
+    """
     parser = script.Arguments(doc)
     trainings.add_arguments(parser)
     devices.add_arguments(parser)
@@ -48,7 +53,7 @@ def sweep(name, doc, configs, draw, argv=None):
         results.print(line(record))
         records.append(record)
     results.print()
-    for row in table(records):
+    for row in chain(table(records), more(records) if more else ()):
         results.print(row)
     plain = [{k: v for k, v in record.items() if not isinstance(v, list | dict)} for record in records]
     lists = [{k: v for k, v in record.items() if isinstance(v, list | dict)} for record in records]
@@ -84,20 +89,20 @@ def draw(results):
     """Accuracy against length; by place, free and taught; where attention looks; the gradient's norm at length 40."""
     figure, ((by_length, by_place), (looks, norms)) = plots.subplots(2, 2, size=(11, 8))
     runs, details = results["runs"], results["details"]
-    for attends, name in (False, "no attention"), (True, "attention"):
+    for attends, model in (False, "no attention"), (True, "attention"):
         own = [run for run in runs if run["attention"] == attends]
         mean = [sum(run["sequences_right"] for run in own if run["length"] == n) / len(SEEDS) for n in LENGTHS]
-        (curve,) = by_length.plot(LENGTHS, mean, label=f"{name}, mean of {len(SEEDS)} seeds")
+        (curve,) = by_length.plot(LENGTHS, mean, label=f"{model}, mean of {len(SEEDS)} seeds")
         x, y = [run["length"] for run in own], [run["sequences_right"] for run in own]
-        by_length.plot(x, y, "o" if attends else "s", color=curve.get_color(), label=f"{name}, each seed")
+        by_length.plot(x, y, "o" if attends else "s", color=curve.get_color(), label=f"{model}, each seed")
     by_length.set(title="Whole sequences right", xlabel="length (digits)", ylabel="share of 1,000", ylim=(-0.03, 1.03))
+    by_length.set_xticks(LENGTHS)
     by_length.legend()
 
     shown = [i for i, run in enumerate(runs) if run["length"] == SHOWN_LENGTH and run["seed"] == SEEDS[0]]
     draw_places(by_place, runs, details, shown)
-    by_place.set_title(f"Digits right by place, length {SHOWN_LENGTH}, seed {SEEDS[0]}")
-    example = details[shown[-1]]["example"]
-    draw_weights(looks, example)
+    by_place.legend()
+    draw_weights(looks, details[shown[-1]]["example"])
     draw_norms(norms, runs, details, [i for i, run in enumerate(runs) if run["length"] == LENGTHS[-1]])
     return figure
 
@@ -117,8 +122,8 @@ def draw_places(axes, runs, details, shown):
         places = range(1, runs[i]["length"] + 1)
         (curve,) = axes.plot(places, details[i]["right_by_position"], label=name(runs[i]))
         axes.plot(places, details[i]["taught_right_by_position"], ".", color=curve.get_color(), markersize=4)
-    axes.set(title="Digits right by place (dots: taught)", xlabel="place in the answer", ylabel="share of 1,000")
-    axes.legend()
+    axes.set(title="Digits right by place (dots: reading the true digits)", xlabel="place in the answer")
+    axes.set(ylabel="share of 1,000", ylim=(0, 1.03))
 
 
 def draw_weights(axes, example):
@@ -126,7 +131,7 @@ def draw_weights(axes, example):
     axes.imshow(example["weights"], cmap="Greys", vmin=0, vmax=1)
     axes.set_xticks(range(len(example["source"])), example["source"])
     axes.set_yticks(range(len(example["written"])), example["written"])
-    axes.set(title="Attention's weights", xlabel="digits read", ylabel="digits written")
+    axes.set(title="Attention's weights while writing one sequence", xlabel="digits read", ylabel="digits written")
     axes.grid(False)
 
 
@@ -142,8 +147,9 @@ def draw_norms(axes, runs, details, shown):
 
 
 def name(run):
-    """A run in a legend."""
-    return " ".join(describe(run).split()).replace(" ,", ",")
+    """A run in a legend: what the runs of one figure differ in."""
+    text, seed, _ = describe(run).partition(f"seed {run['seed']}")
+    return (" ".join(text.split()) + " " + seed).replace(" ,", ",")
 
 
 if __name__ == "__main__":

@@ -10,23 +10,40 @@ read first.
 Sources: Sutskever, Vinyals and Le (2014), section 3.3; else as seq2seq.py.
 """
 
-from lab import script
+from statistics import mean
+
+from lab import plots, script
 from reverse import SEEDS, sweep
-from reverse import draw_models as draw
 from seq2seq import configuration
 
 MODELS = [(10, False), (20, False), (20, True)]  # length, whether there is attention
+TASKS = ["reverse", "copy"]
 CONFIGS = [
-    configuration(length, attends, seed, task=task)
-    for length, attends in MODELS
-    for task in ("reverse", "copy")
-    for seed in SEEDS
+    configuration(length, attends, seed, task=task) for length, attends in MODELS for task in TASKS for seed in SEEDS
 ]
 
 
 def main(argv=None):
     """Copying beside reversing."""
     sweep("reverse_copy", __doc__, CONFIGS, draw, argv)
+
+
+def draw(results):
+    """Digits right by the place where they were read, mean of the seeds, a panel for each model."""
+    figure, panels = plots.subplots(1, len(MODELS), size=(12, 4), sharey=True)
+    for axes, (length, attends) in zip(panels, MODELS, strict=True):
+        for task in TASKS:
+            own = [
+                detail["right_by_position"]
+                for run, detail in zip(results["runs"], results["details"], strict=True)
+                if (run["length"], run["attention"], run["task"]) == (length, attends, task)
+            ]
+            read = range(1, length + 1) if task == "copy" else range(length, 0, -1)
+            axes.plot(read, [mean(seeds) for seeds in zip(*own, strict=True)], label=task)
+        axes.set(title=f"length {length}, {'attention' if attends else 'no attention'}", xlabel="place in the source")
+        axes.legend()
+    panels[0].set(ylabel=f"digits right, mean of {len(SEEDS)} seeds", ylim=(0, 1.03))
+    return figure
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from importlib import import_module
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch.nn import functional as F
 
 import attention
 import reverse
+import reverse_seeds
 import seq2seq
 from lab import trainings
 from lab.script import Diverged, UserError
@@ -453,6 +455,44 @@ def test_a_sweep_prints_and_saves_what_it_measured(tmp_path, capsys, in_this_pro
             f" {run['digits_right']:.3f}, whole sequences right {run['sequences_right']:.3f}"
         )
     assert [len(detail["right_by_position"]) for detail in saved["details"]] == [3, 3, 4, 4]
+
+
+def made_up(config):
+    """A run and its details as a sweep saves them, with weights on the anti-diagonal."""
+    n = config["length"]
+    falling = [1 - place / (2 * n) for place in range(n)]
+    run = config | {"digits_right": 0.75, "sequences_right": 1 / n}
+    detail = {
+        "right_by_position": falling,
+        "taught_right_by_position": falling,
+        "curve": {"steps_per_point": 20, "mean_loss": [1.0] * 100, "largest_gradient_norm": [0.5, 2.0] * 50},
+        "example": {"source": [3] * n, "written": [3] * n, "weights": torch.eye(n).flip(1).tolist()},
+    }
+    return run, detail
+
+
+@pytest.mark.parametrize("script", ["reverse", "reverse_40_lr", "reverse_copy", "reverse_bahdanau", "reverse_seeds"])
+def test_figures_are_drawn_from_what_is_saved(script):
+    module = import_module(script)
+    runs, details = zip(*map(made_up, module.CONFIGS), strict=True)
+    figure = module.draw({"runs": list(runs), "details": list(details)})
+    drawn = [line.get_ydata() for axes in figure.axes for line in axes.get_lines()]
+    assert len(drawn) >= 4 and all(len(values) for values in drawn)
+    if script == "reverse":
+        (image,) = [image for axes in figure.axes for image in axes.get_images()]
+        assert image.get_array().tolist() == torch.eye(20).flip(1).tolist()
+
+
+def test_five_seeds_are_summed_up_by_their_mean_and_range():
+    runs = [
+        config | {"digits_right": config["length"] / 100, "sequences_right": config["seed"] / 10}
+        for config in reverse_seeds.CONFIGS
+    ]
+    *_, last = reverse_seeds.spread(runs)
+    # seeds 0 to 4 give 0.0 to 0.4, whose mean is 0.2
+    assert last == (
+        "length 20, attention   : digits right 0.200 (0.200 to 0.200), whole sequences right 0.200 (0.000 to 0.400)"
+    )
 
 
 def test_a_diverging_run_lets_the_others_finish_and_nothing_is_saved(tmp_path, capfd):

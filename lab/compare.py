@@ -28,6 +28,8 @@ KINDS = {
     "char_models.*": "trained",
     "char_models_long.*": "trained",
     "char_models*.scored_characters": "corpus",
+    "hmm.*": "trained",
+    "hmm.add_one.*": "corpus",
     "reverse*": "trained",
     "parallel.*": "exact",
     "parallel.*.ms": "timing",
@@ -37,7 +39,7 @@ KINDS = {
     "bptt.gaps_to_finite_differences.*": "rounding",
 }
 # What was asked of a training, apart from its seed. These are exact in every run.
-SETTINGS = ("cell", "task", "length", "attention", "bahdanau", "steps", "learning_rate", "clip", "hidden")
+SETTINGS = ("cell", "task", "length", "attention", "bahdanau", "states", "steps", "learning_rate", "clip", "hidden")
 KINDS |= {f"*.runs.*.{name}": "exact" for name in (*SETTINGS, "seed", "parameters", "seen_in_training")}
 KINDS |= {"*.seconds": "timing"}
 # How the post prints its figures: a published number has no more digits than that.

@@ -1,6 +1,12 @@
-"""The same three models trained four times as long.
+"""The same three models trained four times as long: better on what they have read, worse on what they haven't.
+
+    python char_models_long.py          @@@
+
+Prints, at the end:
 
 @@@
+
+Model, training and sources: charlm.py; how to read the table: char_models.py.
 """
 
 from char_models import draw, sweep

@@ -1,6 +1,24 @@
-"""A recurrent character model: an embedding, one recurrent layer, and a guess at the next character.
+"""A recurrent character model: an embedding, one recurrent layer, and the odds of the next character.
 
-@@@
+Trained on windows from random places, each begun with a state of zero; judged on a whole text that it reads from end to
+end with the state carried along, every character after the first scored, those that training never showed included.
+Along the way a learning curve is estimated, and the weights of its lowest point on the validation text are kept: they
+are what --save writes and --sample writes from.
+
+    python charlm.py LSTM 0                          trains for 3,000 steps: cell, seed, and steps if you like
+    python charlm.py GRU 1 500 --sample 300          and writes 300 characters
+    python charlm.py GRU 1 500 --save gru.pt
+    python charlm.py --load gru.pt --sample 300 --prompt "A gate" --temperature 0.5
+
+A step takes about 50 ms with RNN, 120 with GRU and 140 with LSTM on one core of the reference machine; an interrupted
+training goes on where it stopped when the same command is given again. char_models.py trains all the post's models.
+
+Sources: Elman, "Finding structure in time" (1990); Cho et al., "Learning phrase representations using RNN
+encoder-decoder" (2014) for the GRU, with the reset as torch has it (see cells.py); Hochreiter and Schmidhuber, "Long
+short-term memory" (1997) and Gers et al., "Learning to forget" (2000); Loshchilov and Hutter, "Decoupled weight decay
+regularization" (2019) for AdamW; Pascanu et al., "On the difficulty of training recurrent neural networks" (2013) for
+clipping the gradient's norm. Where the post is silent: AdamW's other settings are torch's own; training text is judged
+on its beginning, as much of it as there is to validate on.
 """
 
 import io

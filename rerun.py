@@ -58,14 +58,16 @@ def main(argv=None):
     with tempfile.TemporaryDirectory() as aside:
         folder = arguments.compare or arguments.outputs or Path(aside)
         for name in names:
+            saved_record = results.load(name)  # before the run, which with --outputs outputs replaces it
             start = time.perf_counter()
             if not arguments.compare and not experiment(name, folder, arguments):
                 failed.append(name)
                 continue
             record = results.load(name, folder)
             seconds = None if arguments.compare else time.perf_counter() - start
-            saved = compare.with_saved(record, results.load(name))
-            post = compare.with_published(record, published, posts_own_text=posts_own_text)
+            saved = compare.with_saved(record, saved_record)
+            own = posts_own_text and record["corpus"] == text.fingerprint  # --compare DIR may hold runs on another text
+            post = compare.with_published(record, published, posts_own_text=own)
             print(line(name, seconds, saved, post), flush=True)
             if any(differs(saved) + differs(post)):
                 failed.append(name)

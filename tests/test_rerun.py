@@ -48,6 +48,20 @@ def test_a_perturbed_figure_is_named_and_fails(tmp_path, name, change, path):
     assert path in done.stdout and f"0 of 1 experiments agree; not {name}" in done.stdout
 
 
+def test_a_run_that_replaces_what_was_saved_is_compared_with_what_was_there(tmp_path, monkeypatch, capsys):
+    shutil.copy(SAVED / "bptt.json", tmp_path)
+    load = results.load
+    monkeypatch.setattr(results, "load", lambda name, folder=tmp_path: load(name, folder))
+
+    def another_result(name, folder, arguments):
+        perturb(folder / f"{name}.json", lambda r: r.update(y=r["y"] + 1e-6))
+        return True
+
+    monkeypatch.setattr(rerun, "experiment", another_result)
+    assert rerun.main(["bptt", "--outputs", str(tmp_path)]) == 1
+    assert "saved: bptt.y" in capsys.readouterr().out
+
+
 def test_an_experiment_that_fails_is_told_and_the_others_run(tmp_path):
     (tmp_path / "bptt.json").mkdir()  # where the results should go
     done = run("rerun.py", "bptt", "decay", "--outputs", tmp_path)

@@ -9,6 +9,7 @@
 everything needed to judge them, and ``outputs/bptt.png`` is ``draw(numbers)``, drawn from what the JSON file says.
 """
 
+import io
 import json
 import os
 import platform
@@ -76,10 +77,11 @@ class Results:
         }
         path = self.folder / self.name
         numbers = to_json(record)
+        picture = png(draw(json.loads(numbers)["results"])) if draw else None  # before anything is replaced
         write_whole(path.with_suffix(".txt"), "".join(line + "\n" for line in self.lines).encode())
         write_whole(path.with_suffix(".json"), numbers.encode())
-        if draw:
-            save_figure(draw(json.loads(numbers)["results"]), path.with_suffix(".png"))
+        if picture:
+            write_whole(path.with_suffix(".png"), picture)
 
 
 def load(name: str, folder: Path = SAVED) -> dict:
@@ -130,12 +132,15 @@ def available_cores() -> int:
 
 
 def save_figure(figure, path: Path):
-    """Write a matplotlib figure as a PNG file, whole or not at all, with the same bytes for the same figure."""
-    import io
+    """Write a matplotlib figure as a PNG file, whole or not at all."""
+    write_whole(path, png(figure))
 
+
+def png(figure) -> bytes:
+    """A matplotlib figure as a PNG file's content: the same bytes for the same figure."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_whole(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def write_whole(path: Path, content: bytes):

@@ -65,6 +65,9 @@ def test_a_failed_run_leaves_what_was_there(tmp_path, capsys):
     run.record(loss=float("nan"))
     with pytest.raises(ValueError, match="not JSON compliant"):
         run.save()
+    run.record(loss=1.0)
+    with pytest.raises(KeyError, match="curve"):
+        run.save(draw)
     assert os.listdir(tmp_path) == ["some.json"] and (tmp_path / "some.json").read_text(encoding="utf-8") == "{}"
 
 

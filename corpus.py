@@ -139,7 +139,11 @@ def read_posts(folder: Path) -> dict[str, str]:
     paths = sorted((path for path in paths if not any(part.startswith(".") for part in path.parts)), key=Path.as_posix)
     if not paths:
         raise UserError(f"there are no .md or .mdx files in {folder}")
-    return {path.with_suffix("").as_posix(): read(folder / path) for path in paths}
+    names = [path.with_suffix("").as_posix() for path in paths]
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise UserError(f"{folder} has two posts called {name!r}, one .md and one .mdx: rename one of them")
+    return {name: read(folder / path) for name, path in zip(names, paths, strict=True)}
 
 
 def read(path: Path) -> str:

@@ -53,7 +53,8 @@ CONTEXTS = [0, 1, 2]  # characters, of the add-one counts shown beside
 SHOWN = 8  # states of the model that is looked into
 LIKELIEST = 12  # characters shown of each state
 WRITTEN = 300  # characters shown that the largest model writes
-READ = slice(182, 258)  # characters of the validation text whose most probable states are shown
+# Prose and code of the validation text, shown with the most probable states behind them.
+READ = [slice(143, 219), slice(996, 1067)]
 CLASSES = {
     "vowels": "aeiouAEIOU",
     "other letters": "bcdfghjklmnpqrstvwxyzBCDFGHJKLMNPQRSTVWXYZ",
@@ -384,9 +385,11 @@ def report(results, records, text):
         if of_class.any():  # a text needn't have digits
             homes[name] = {"state": int(of_class.argmax()) + 1, "share": of_class.max() / of_class.sum()}
             results.print(f"{name}: {homes[name]['share']:.0%} in state {homes[name]['state']}")
-    excerpt = text.validation[READ]
-    path, _ = viterbi(model, text.encode(excerpt))
-    results.print(f"most probable states of a text:\n{visible(excerpt)}\n{''.join(str(n + 1) for n in path)}")
+    path, _ = viterbi(model, text.encode(text.validation))
+    results.print("the most probable states behind some of the validation text:")
+    for part in READ:
+        results.print(visible(text.validation[part]))
+        results.print("".join(str(n + 1) for n in path[part]))
 
     largest = fittest[max(STATES)]
     written = write(largest, text, WRITTEN)
@@ -431,7 +434,7 @@ def draw(results):
         left.axhline(bits, color="k", linewidth=0.8, linestyle="--")
         label = f"add-one, previous {context}" if context else "add-one, no context"
         left.annotate(label, (STATES[-1], bits), xytext=(0, 3), textcoords="offset points", ha="right", fontsize=9)
-    left.legend(loc="lower left")
+    left.legend(loc="lower left", bbox_to_anchor=(0, 0.1))
 
     transition = np.array(results["transition"])
     right.imshow(transition, cmap="Greys", vmin=0, vmax=1)

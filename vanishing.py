@@ -9,8 +9,8 @@ healthier than it is.
 The second part takes a general matrix. There the longest stretch of any vector in one step, the largest singular value
 σ, differs from what happens to directions in the long run, the spectral radius. Pascanu, Mikolov and Bengio (2013)
 show that σ below 1 (for a slope of at most 1) is sufficient for the gradient to vanish, and σ above 1 necessary for it
-to explode; it isn't sufficient, as most of the lines show. The gain printed is that of the worst direction: the largest
-singular value of the product of all steps, which is at most σ to the power of their number.
+to explode; it isn't sufficient, as half of the cases above 1 show. The gain printed is that of the worst direction: the
+largest singular value of the product of all steps, which is at most σ to the power of their number.
 
     python vanishing.py          0.3 s, and 1 s for the figure
 

@@ -184,10 +184,10 @@ def train(config, keeper):
 
     train_bits, _ = evaluate(model, ids[: len(validation)])  # as much text as there is to validate on
     validation_bits, scored = evaluate(model, validation)
+    if not math.isfinite(train_bits + validation_bits):
+        raise script.Diverged(step)
     model.load_state_dict(best["model"])
     best_bits, _ = evaluate(model, validation)
-    if not math.isfinite(train_bits + validation_bits + best_bits):
-        raise script.Diverged(step)
     if config["save"]:
         save(Path(config["save"]), config, text, best)
     return {

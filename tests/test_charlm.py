@@ -227,6 +227,12 @@ def test_a_learning_rate_far_too_high_stops_and_spares_the_saved_weights(data, t
     assert (tmp_path / "m.pt").read_bytes() == b"before"
 
 
+def test_a_last_step_that_leaves_numbers_behind_is_noticed_too(data):
+    """Its loss is taken before the step, and still finite."""
+    with pytest.raises(script.Diverged, match="step 1;"):
+        charlm.train(small("RNN", data, steps=1, learning_rate=1e38), Keeper())
+
+
 # Evaluation
 
 

@@ -31,6 +31,8 @@ steps, is one large product after the loop. When the inputs come from a small vo
 rows: give them as a table with the ids of each step (time, batch), and a step looks its rows up instead of multiplying.
 """
 
+from collections import deque
+
 import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
@@ -80,7 +82,7 @@ def run(layer, x, state=None, ids=None):
 
 
 # A buffer of the size of all gates costs more to get than to fill (at 32 MiB the system maps and clears it anew), so
-# those that are done with wait here for the next training step.
+# those that are done with wait here for the next training step: a few of each shape, so that none can pile up.
 _spare = {}
 
 
@@ -90,7 +92,7 @@ def take(shape, like):
 
 
 def give(buffer):
-    _spare.setdefault((tuple(buffer.shape), buffer.dtype, buffer.device), []).append(buffer)
+    _spare.setdefault((tuple(buffer.shape), buffer.dtype, buffer.device), deque(maxlen=8)).append(buffer)
 
 
 def inputs(z, ids, a):

@@ -99,6 +99,13 @@ def test_a_cell_may_be_used_twice_before_it_is_differentiated(cell):
         assert_same(gradients(ours, wanted), gradients(theirs, wanted))
 
 
+def test_buffers_given_back_do_not_pile_up():
+    like = torch.empty(3, 5, 7)
+    for _ in range(100):
+        cells.give(torch.empty_like(like))
+    assert len(cells._spare[(3, 5, 7), like.dtype, like.device]) <= 8
+
+
 @every_cell
 @pytest.mark.parametrize("seed", range(10))
 def test_gradients_are_finite_differences(cell, seed):

@@ -132,7 +132,7 @@ class Decode(torch.autograd.Function):
         ruqp = flat(A)[:, H:]
         dW = ruqp.t() @ flat(S[:-1])
         dW[3 * H :] *= -v[:, None]
-        dz = A[..., : 3 * H].contiguous()
+        dz = take((*A.shape[:2], 3 * H), A).copy_(A[..., : 3 * H])  # d_inputs gives it back
         dW_c, db_n = flat(dz).t() @ flat(contexts), ruqp[:, 2 * H : 3 * H].sum(0)
         give(A)
         return d_inputs(z, ids, dz), None, dh, de, dk, None, dW, db_n, dW_c, dv

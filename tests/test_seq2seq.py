@@ -11,6 +11,7 @@ from plain_seq2seq import PlainSeq2Seq
 from torch.nn import functional as F
 
 import attention
+import cells
 import reverse
 import reverse_seeds
 import seq2seq
@@ -123,6 +124,16 @@ def test_free_running_equals_the_plain_listing_s_and_sees_no_target(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_training_steps_leave_no_more_buffers_waiting_than_the_first(name):
+    _, model = pair(name)
+    waiting = []
+    for _ in range(4):
+        model(digits(3, 4), digits(3, 5)).sum().backward()
+        waiting.append(sum(map(len, cells._spare.values())))
+    assert waiting[0] == waiting[-1]
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_a_step_at_a_time_is_what_forward_computes_at_once(name):
     _, model = pair(name)
     source, target = padded([3, 9, 1]), digits(3, 6)
@@ -182,6 +193,16 @@ def test_parameters_of_attention_exist_only_with_attention():
     assert sum(p.numel() for p in Seq2Seq(True).parameters()) == 126_058 + 2 * 16_384 + 128 + 49_152
     with_attention = {name.split(".")[0] for name, _ in Seq2Seq(True).named_parameters()}
     assert with_attention - {name.split(".")[0] for name, _ in Seq2Seq().named_parameters()} == {"W_enc", "W_dec", "v"}
+
+
+def test_a_training_step_leaves_no_more_memory_behind_than_the_one_before():
+    model = Seq2Seq(True)
+    optimizer = torch.optim.Adam(model.parameters())
+    source, waiting = digits(2, 6), []
+    for _ in range(3):
+        seq2seq.train_step(model, optimizer, source, source.flip(1))
+        waiting.append(sum(map(len, cells._spare.values())))
+    assert waiting[0] == waiting[1] == waiting[2]
 
 
 # Positions and teacher forcing

@@ -28,6 +28,11 @@ KINDS = {
     "char_models.*": "trained",
     "char_models_long.*": "trained",
     "char_models*.scored_characters": "corpus",
+    "cells_table.*": "exact",
+    "recall.*": "trained",
+    "bidirectional.*": "trained",
+    "bidirectional.ceiling.*": "exact",
+    "gates_trained.*": "trained",
     "hmm.*": "trained",
     "hmm.add_one.*": "corpus",
     "reverse*": "trained",
@@ -40,6 +45,7 @@ KINDS = {
 }
 # What was asked of a training, apart from its seed. These are exact in every run.
 SETTINGS = ("cell", "task", "length", "attention", "bahdanau", "states", "steps", "learning_rate", "clip", "hidden")
+SETTINGS += ("gap", "training", "reader", "distance")
 KINDS |= {f"*.runs.*.{name}": "exact" for name in (*SETTINGS, "seed", "parameters", "seen_in_training")}
 KINDS |= {"*.seconds": "timing"}
 # How the post prints its figures: a published number has no more digits than that.

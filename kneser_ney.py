@@ -371,7 +371,7 @@ def parse(argv):
     modes.add_argument("--sample", metavar="N", type=script.positive_int, help="write N characters")
     modes.add_argument("--scale", action="store_true", help="measure the cost of counting longer texts")
     parser.add_argument("--prompt", metavar="TEXT", type=script.utf8, default="", help="what the sample goes on from")
-    parser.add_argument("--seed", metavar="S", type=script.non_negative_int, default=0, help="of the sample")
+    parser.add_argument("--seed", metavar="S", type=script.seed, default=0, help="of the sample")
     arguments = parser.parse_args(argv)
     if not arguments.sample and arguments.changed.keys() & {"prompt", "seed"}:
         parser.error("--prompt and --seed belong to --sample N")
@@ -382,8 +382,8 @@ def draw(results):
     """Bits per character against the context, for both kinds."""
     figure, axes = plots.subplots()
     for name, kind in ("fixed discount", results), ("modified", results["modified"]):
-        axes.plot(results["context"], kind["bits_per_char"], label=name, marker="o")
-    axes.set(xlabel="context (characters)", ylabel="validation bits per character", xlim=(1, max(results["context"])))
+        axes.plot(results["context"], kind["bits_per_char"], label=name, marker="o" if kind is results else "s")
+    axes.set(xlabel="context (characters)", ylabel="validation bits per character")
     axes.set_title("Three discounts keep longer contexts from hurting")
     plots.label_ends(axes)
     return figure

@@ -34,9 +34,11 @@ EXPERIMENTS = {
     "corpus": False,
     "ngram": False,
     "kneser_ney": False,
+    "char_models": True,
+    "char_models_long": True,
     "parallel": False,
 }
-READ_THE_TEXT = {"corpus", "ngram", "kneser_ney"}
+READ_THE_TEXT = {"corpus", "ngram", "kneser_ney", "char_models", "char_models_long"}
 SHOWN = 5  # lines of figures that differ, for each experiment
 
 
@@ -90,17 +92,16 @@ def main(argv=None):
 
 
 def parse(argv):
-    parser = script.Arguments(__doc__)
+    parser = script.Arguments(__doc__, experiment=False)
     parser.add_argument("names", nargs="*", metavar="EXPERIMENT", help=f"which ones: {', '.join(EXPERIMENTS)}")
     parser.add_argument("--all", action="store_true", help="the long ones too")
-    parser.add_argument("--compare", metavar="DIR", type=Path, help="run nothing: compare what DIR holds")
-    parser.add_argument(
-        "--redraw", action="store_true", help="run nothing: draw the saved figures again from the numbers"
+    nothing = parser.add_mutually_exclusive_group()
+    nothing.add_argument("--compare", metavar="DIR", type=Path, help="run nothing: compare what DIR holds")
+    nothing.add_argument("--redraw", action="store_true", help="run nothing: draw the saved figures from the numbers")
+    nothing.add_argument("--claims", action="store_true", help="run nothing: judge the post's claims by what is saved")
+    nothing.add_argument(
+        "--report", action="store_true", help="run nothing: write outputs/README.md from what is saved"
     )
-    parser.add_argument(
-        "--claims", action="store_true", help="run nothing: judge the post's claims by the saved figures"
-    )
-    parser.add_argument("--report", action="store_true", help="run nothing: write outputs/README.md from what is saved")
     corpus.add_argument(parser)
     arguments = parser.parse_args(argv)
     for name in arguments.names:

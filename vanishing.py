@@ -144,14 +144,17 @@ def draw(results):
     """Left: the post's eight cases. Right: general matrices, the gain of the worst direction against its bound."""
     figure, (left, right) = plots.subplots(1, 2, size=(11, 4.6))
     steps = range(1, STEPS + 1)
+    styles = {}
     for c in results["gradient_size"]:
         label = f"{c['radius']} {named(c['activation'], c.get('inputs', True)).strip()}"
-        left.semilogy(steps, c["every_step"], label=label)
+        (line,) = left.semilogy(steps, c["every_step"], label=label)
+        styles[label] = {"color": line.get_color(), "linestyle": line.get_linestyle()}
     left.set(title="radius × orthogonal: size of the gradient", ylabel="size of the gradient")
     for c in results["general_matrix"]:
         radius, σ = round(c["radius"], 2), c["largest_singular_value"]
         if "inputs" not in c and radius != 1:
-            right.semilogy(steps, c["every_step"], label=f"{c['activation']}, radius {radius}, σ {σ:.2f}")
+            name = f"{radius} {c['activation']}"
+            right.semilogy(steps, c["every_step"], label=f"{name}, σ {σ:.2f}", **styles.get(name, {}))
     right.semilogy(steps, LARGEST_SINGULAR_VALUE ** np.array(steps), "k-", linewidth=0.8, label="at most, if σ is 0.9")
     right.set(title="general matrix: gain of the worst direction", ylabel="largest singular value of the product")
     for axes in left, right:

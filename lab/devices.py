@@ -16,6 +16,7 @@ from torch import nn
 from lab.script import UserError
 
 LAYERS = (nn.RNN, nn.GRU, nn.LSTM)
+OLDEST_TORCH = (2, 6)
 LARGEST_GAP = 1e-4  # between a device and the CPU, relative to the largest number compared or to 1
 LOSS_GAP = 0.05  # relative, after a few steps of training on each
 STEPS = 10
@@ -34,6 +35,8 @@ def available() -> list[str]:
 
 def pick(name: str) -> torch.device:
     """The device of that name, set to full float32 precision and to the same result each time."""
+    if tuple(map(int, torch.__version__.split(".")[:2])) < OLDEST_TORCH:
+        raise UserError(f"torch {torch.__version__} is too old: these scripts need 2.6 or newer")
     names = available()
     if name not in names:
         raise UserError(f"no device {name!r} here: there is {', '.join(names)}")

@@ -2,6 +2,7 @@
 
 # Line styles and markers differ as well as colours, so that a figure still reads in black and white.
 COLOURS = ["#1b6ca8", "#d1495b", "#2e933c", "#e08e1b", "#6f4a8e", "#3a3a3a", "#1aa6a6", "#9c6644"]
+LABEL_HEIGHT = 11  # points
 DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 3))]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 
@@ -43,10 +44,13 @@ def label_ends(axes):
     points = 72 / axes.figure.dpi
     ends = [(line, line.get_xdata()[-1], line.get_ydata()[-1]) for line in axes.get_lines()]
     ends.sort(key=lambda end: end[2])
-    taken = float("-inf")
-    for line, x, y in ends:
-        height = axes.transData.transform((x, y))[1] * points
-        taken = max(height, taken + 11)
-        offset = (6, taken - height)
-        text = line.get_label()
-        axes.annotate(text, (x, y), offset, textcoords="offset points", va="center", color=line.get_color(), fontsize=9)
+    heights = [axes.transData.transform((x, y))[1] * points for _, x, y in ends]
+    places = list(heights)
+    for _ in range(100):  # neighbours that are too close push each other away by the same amount, until none are
+        for i in range(1, len(places)):
+            lacking = max(0, LABEL_HEIGHT - (places[i] - places[i - 1]))
+            places[i - 1] -= lacking / 2
+            places[i] += lacking / 2
+    for (line, x, y), height, place in zip(ends, heights, places, strict=True):
+        style = {"textcoords": "offset points", "va": "center", "color": line.get_color(), "fontsize": 9}
+        axes.annotate(line.get_label(), (x, y), (6, place - height), **style)

@@ -9,6 +9,7 @@ and its ``main(argv=None)`` starts with ``script.Arguments(__doc__)``. Nothing h
 """
 
 import argparse
+import errno
 import math
 import os
 import sys
@@ -40,11 +41,12 @@ class Arguments(argparse.ArgumentParser):
     """An argument parser whose help is the script's docstring and whose errors are one line.
 
     Every script takes ``--outputs``. ``parse_args`` adds ``changed``: the arguments that differ from their defaults,
-    apart from those that can't change a result.
+    apart from those that can't change a result. ``experiment=False`` is for a command that has no results of its own.
     """
 
-    def __init__(self, description: str, **options):
+    def __init__(self, description: str, *, experiment: bool = True, **options):
         super().__init__(description=description, formatter_class=_Help, **options)
+        self.experiment = experiment
         self.add_argument(
             "--outputs",
             metavar="DIR",
@@ -59,7 +61,7 @@ class Arguments(argparse.ArgumentParser):
             for name, value in vars(parsed).items()
             if name not in NOT_PART_OF_THE_RESULT and value != self.get_default(name)
         }
-        if parsed.outputs and parsed.changed and parsed.outputs.resolve() == SAVED.resolve():
+        if self.experiment and parsed.outputs and parsed.changed and parsed.outputs.resolve() == SAVED.resolve():
             names = ", ".join(sorted(parsed.changed))
             self.error(f"outputs/ keeps runs with default arguments only ({names} changed): name another --outputs DIR")
         return parsed
@@ -84,13 +86,6 @@ def positive_int(text: str) -> int:
     return int(text)
 
 
-def non_negative_int(text: str) -> int:
-    """A whole number of at least 0, such as a seed, as an argument's type."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, not {text!r}")
-    return int(text)
-
-
 def utf8(text: str) -> str:
     """A text as an argument's type: what the terminal sent has to be UTF-8."""
     try:
@@ -103,7 +98,7 @@ def utf8(text: str) -> str:
 def seed(text: str) -> int:
     """The seed of a random generator, a whole number of at least 0, as an argument's type."""
     if not text.isdecimal() or int(text) >= 2**63:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**63 - 1, not {text!r}")
     return int(text)
 
 
@@ -147,11 +142,13 @@ def run(main: Callable[[], int | None]):
     """Run a script: exit status 2 with one line for a user's mistake, 1 for a diverged training, 130 for Ctrl-C."""
     # A terminal that can't show a character gets an escape for it: printing a sample must not end a run.
     for stream in sys.stdout, sys.stderr:
-        stream.reconfigure(errors="backslashreplace")
+        if stream:  # None where the user closed it
+            stream.reconfigure(errors="backslashreplace")
     prog = Path(sys.argv[0]).name
     try:
         status = main() or 0
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
     except UserError as error:
         note(f"{prog}: {error}")
         status = 2
@@ -161,8 +158,18 @@ def run(main: Callable[[], int | None]):
     except KeyboardInterrupt:
         note(f"{prog}: interrupted")
         status = 130
-    except BrokenPipeError:
-        # The reader (head, less) has gone. Nothing more can be said, and Python's own flush at exit must not try.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader (head, less) has gone
+        _say_no_more()
         status = 141
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        note(f"{prog}: no space left on the disk; what was saved before is still there")
+        _say_no_more()
+        status = 1
     sys.exit(status)
+
+
+def _say_no_more():
+    """Standard output takes nothing any more, and Python's own flush at exit must not try."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

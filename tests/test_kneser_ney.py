@@ -492,7 +492,7 @@ def test_scale_reports_time_and_memory_by_length(tmp_path, capsys):
         (["--sample", "-3"], ["--sample", "at least 1", "'-3'"]),
         (["--sample", "0"], ["--sample", "at least 1"]),
         (["--sample", "many"], ["--sample", "'many'"]),
-        (["--sample", "5", "--seed", "-1"], ["--seed", "at least 0"]),
+        (["--sample", "5", "--seed", "-1"], ["--seed", "from 0"]),
         (["--sample", "5", "--scale"], ["not allowed with"]),
         (["--prompt", "The"], ["--sample"]),
         (["--seed", "1"], ["--sample"]),

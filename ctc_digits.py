@@ -1,4 +1,30 @@
-"""@@@"""
+"""Transcribing spoken digits with nobody saying which frame belongs to which digit: CTC, attention, and told frames.
+
+Strings of digits are spoken as frames of 12 numbers: a digit takes 8 to 20 frames, gliding from one sound of its own to
+another, with noise everywhere and a short silence in half of the places; 12 digits take some 200 frames. The same
+bidirectional GRU hears them, and three kinds of training make it write the string:
+
+    told the frames   a label or a blank for each frame, by one right path: the digit's label in its middle half
+    CTC               the same outputs, and the sum over all the paths that collapse to the string (ctc.py)
+    attention         a decoder that writes label after label, looking at all frames at each step (attention.py)
+
+The first is the bound: it is given the alignment that the others must find. CTC reads labels off the frames in their
+order; so it should learn to transcribe, and fail when the string is to be written in reverse, where no path leads from
+the frames to the labels in order. Attention looks wherever it likes and should do both. Also measured: greedy decoding
+beside a beam, and for how many of its frames a digit gets a label, since CTC is known for spikes: it needs one.
+
+    python ctc_digits.py        about 12 min on two cores by estimate
+
+It has not been run in full yet: there is no saved output, and neither noise nor sizes nor learning rate have been
+searched. What was run while writing it was one seed of attention, forwards: its label error rate fell from 0.81 after
+the first epoch to 0.11 after the tenth.
+
+The error rate is edit distance by length of the right string. Every seed has strings of its own, heard alike by all
+models; training strings are new in every batch and have 1 to 12 digits, the tests have 12.
+
+Sources: Graves, Fernández, Gomez and Schmidhuber (2006); Bahdanau, Cho and Bengio (2015). Departures: the sounds are
+made up; decoders start from zeros; attention is scored on content alone, without a beam.
+"""
 
 import math
 from collections import namedtuple

@@ -35,6 +35,9 @@ KINDS = {
     "gates_trained.*": "trained",
     "hmm.*": "trained",
     "hmm.add_one.*": "corpus",
+    "ctc.*": "exact",
+    "ctc_digits.*": "trained",
+    "ctc_digits.chance": "exact",
     "reverse*": "trained",
     "parallel.*": "exact",
     "parallel.*.ms": "timing",
@@ -45,7 +48,7 @@ KINDS = {
 }
 # What was asked of a training, apart from its seed. These are exact in every run.
 SETTINGS = ("cell", "task", "length", "attention", "bahdanau", "states", "steps", "learning_rate", "clip", "hidden")
-SETTINGS += ("gap", "training", "reader", "distance")
+SETTINGS += ("gap", "training", "reader", "distance", "model", "order", "epochs")
 KINDS |= {f"*.runs.*.{name}": "exact" for name in (*SETTINGS, "seed", "parameters", "seen_in_training")}
 KINDS |= {"*.seconds": "timing"}
 # How the post prints its figures: a published number has no more digits than that.

@@ -8,6 +8,7 @@ holds if it holds for every seed, does not hold if the opposite holds for every 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from lab import results
@@ -114,6 +115,26 @@ def counting_beats_training(kneser_ney, char_models):
     best = [run["best_validation_bits_per_char"] for run in char_models["runs"]]
     figures = f"{counted:.3f} bits/char against {span(trained)}, or {span(best)} at each model's best step"
     return apart([counted], trained), figures
+
+
+@claim("A hidden Markov model with one state is counting without context.", "hmm")
+def one_state_is_counting(hmm):
+    one = [run["validation_bits_per_char"] for run in hmm["runs"] if run["states"] == 1]
+    counted = hmm["add_one"]["bits_per_char"][0]
+    gap = max(abs(bits - counted) for bits in one)
+    return decided(gap < 1e-9, gap >= 1e-9), f"{counted:.6f} bits/char, {gap:.0e} apart"
+
+
+@claim("More hidden states are better, and still 64 of them know less than two characters tell.", "hmm")
+def states_help(hmm):
+    bits = {}
+    for run in hmm["runs"]:
+        bits.setdefault(run["states"], []).append(run["validation_bits_per_char"])
+    two = hmm["add_one"]["bits_per_char"][2]
+    falls = [apart(bits[more], bits[fewer]) for fewer, more in pairwise(sorted(bits))]
+    verdict = decided(set(falls) == {HOLDS} and min(bits[64]) > two, FAILS in falls or max(bits[64]) <= two)
+    figures = ", ".join(f"{span(values)} with {states}" for states, values in bits.items())
+    return verdict, f"{figures}; two characters, add-one: {two:.3f} bits/char"
 
 
 def of_cells(results: dict, name: str) -> dict[str, list[float]]:

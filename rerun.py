@@ -36,6 +36,7 @@ EXPERIMENTS = {
     "kneser_ney": False,
     "char_models": True,
     "char_models_long": True,
+    "ctc": False,
     "parallel": False,
 }
 READ_THE_TEXT = {"corpus", "ngram", "kneser_ney", "char_models", "char_models_long"}

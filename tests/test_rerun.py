@@ -29,7 +29,10 @@ def test_a_rerun_of_exact_experiments_agrees_with_saved_and_published():
     assert last == "2 of 2 experiments agree"
 
 
-@pytest.mark.parametrize("name", ["bptt", "decay", "vanishing", "gates", "corpus", "ngram", "kneser_ney"])
+QUICK = [name for name, long in rerun.EXPERIMENTS.items() if not long]
+
+
+@pytest.mark.parametrize("name", [name for name in QUICK if name != "parallel"])  # which prints timings
 def test_a_saved_output_is_what_its_script_prints(name, tmp_path):
     done = run(f"{name}.py", "--outputs", tmp_path)
     assert done.returncode == 0 and done.stderr == ""
@@ -181,6 +184,20 @@ def test_claims_about_trained_models_need_every_seed():
     for run_ in short["runs"]:
         run_["best_step"] = 3000
     assert judged(claims.all_overfit, short) == claims.FAILS
+
+
+def hidden(two=3.0, **bits):
+    runs = [{"states": int(n[1:]), "validation_bits_per_char": b} for n, values in bits.items() for b in values]
+    return {"runs": runs, "add_one": {"bits_per_char": [5.0, 4.0, two]}}
+
+
+def test_claims_about_hidden_states_can_fail():
+    assert judged(claims.one_state_is_counting, hidden(n1=[5.0, 5.0])) == claims.HOLDS
+    assert judged(claims.one_state_is_counting, hidden(n1=[5.0, 5.001])) == claims.FAILS
+    assert judged(claims.states_help, hidden(n1=[5.0, 5.0], n8=[4.3, 4.4], n64=[3.5, 3.6])) == claims.HOLDS
+    assert judged(claims.states_help, hidden(n1=[5.0, 5.0], n8=[4.3, 3.55], n64=[3.5, 3.6])) == claims.UNDECIDED
+    assert judged(claims.states_help, hidden(n1=[5.0, 5.0], n8=[3.3, 3.4], n64=[3.5, 3.6])) == claims.FAILS
+    assert judged(claims.states_help, hidden(two=3.7, n1=[5.0, 5.0], n64=[3.5, 3.6])) == claims.FAILS
 
 
 def reversed_(attention, **shares):

@@ -34,6 +34,7 @@ def small(monkeypatch):
     monkeypatch.setattr(digits, "BATCH", 4)
     monkeypatch.setattr(digits, "TESTED", 3)
     monkeypatch.setattr(digits, "LONGEST", 3)
+    monkeypatch.setattr(digits, "BEAM", 2)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -6,6 +6,8 @@ as in reverse_40_longer.py, which is the same without clipping. The norms that a
 
     python reverse_40_clip.py
 
+No full run is saved in outputs/ yet: see reverse.py, "Open".
+
 Sources: Pascanu, Mikolov and Bengio (2013) for clipping; else as seq2seq.py.
 """
 

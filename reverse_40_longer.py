@@ -1,8 +1,10 @@
-"""Forty digits and half as many steps again: more training helps the single state, and not attention.
+"""Forty digits and half as many steps again: does more training help?
 
 reverse.py at length 40, with 3,000 steps instead of 2,000 at the same learning rate of 3e-3.
 
     python reverse_40_longer.py
+
+No full run is saved in outputs/ yet: see reverse.py, "Open".
 
 Sources: as seq2seq.py. reverse_40_lr.py, reverse_40_6000.py and reverse_40_clip.py change something else.
 """

@@ -1,8 +1,10 @@
-"""Forty digits at a third of the learning rate: attention reverses them, one state learns more slowly.
+"""Forty digits at a third of the learning rate, with which the post's attention reverses them.
 
 reverse.py at length 40, with 3,000 steps and a learning rate of 1e-3 instead of 3e-3.
 
     python reverse_40_lr.py
+
+No full run is saved in outputs/ yet: see reverse.py, "Open".
 
 Sources: as seq2seq.py.
 """

@@ -7,6 +7,8 @@ GRU's state and has a maxout layer before the output; here it begins with the fo
 
     python reverse_bahdanau.py
 
+No full run is saved in outputs/ yet: see reverse.py, "Open".
+
 Sources: Bahdanau, Cho and Bengio (2015), section 3 and appendix A.
 """
 

@@ -1,4 +1,4 @@
-"""Copying beside reversing: through one state, the digits read last are the easy ones.
+"""Copying beside reversing: through one state, are the digits read last the easy ones?
 
 Sutskever et al. (2014) fed their encoder the source backwards, so that its first word, which the decoder needs first,
 was the last one read. Reversing digits has that built in: the first to be written is the last that was read. Copying
@@ -6,6 +6,8 @@ hasn't; all else is as in reverse.py. The first place of a reversal holds the di
 read first.
 
     python reverse_copy.py
+
+No full run is saved in outputs/ yet: see reverse.py, "Open".
 
 Sources: Sutskever, Vinyals and Le (2014), section 3.3; else as seq2seq.py.
 """

@@ -4,6 +4,8 @@ The settings of reverse.py; its seeds 0 and 1 are two of the five, with the same
 
     python reverse_seeds.py
 
+No full run is saved in outputs/ yet: see reverse.py, "Open".
+
 Sources: as seq2seq.py.
 """
 

@@ -4,7 +4,7 @@ reverse.py at length 40 without attention, with 6,000 steps instead of 2,000 at 
 
     python reverse_40_6000.py
 
-No full run is saved in outputs/ yet: see reverse.py, "Open".
+No full run is saved in outputs/ yet.
 
 Sources: as seq2seq.py.
 """

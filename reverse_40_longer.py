@@ -4,9 +4,9 @@ reverse.py at length 40, with 3,000 steps instead of 2,000 at the same learning 
 
     python reverse_40_longer.py
 
-No full run is saved in outputs/ yet: see reverse.py, "Open".
+No full run is saved in outputs/ yet.
 
-Sources: as seq2seq.py. reverse_40_lr.py, reverse_40_6000.py and reverse_40_clip.py change something else.
+Sources: as seq2seq.py. reverse_40_lr.py, reverse_40_6000.py and reverse_40_unclipped.py change something else.
 """
 
 from lab import script

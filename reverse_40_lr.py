@@ -4,7 +4,7 @@ reverse.py at length 40, with 3,000 steps and a learning rate of 1e-3 instead of
 
     python reverse_40_lr.py
 
-No full run is saved in outputs/ yet: see reverse.py, "Open".
+No full run is saved in outputs/ yet.
 
 Sources: as seq2seq.py.
 """

@@ -7,7 +7,7 @@ GRU's state and has a maxout layer before the output; here it begins with the fo
 
     python reverse_bahdanau.py
 
-No full run is saved in outputs/ yet: see reverse.py, "Open".
+No full run is saved in outputs/ yet.
 
 Sources: Bahdanau, Cho and Bengio (2015), section 3 and appendix A.
 """

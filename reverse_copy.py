@@ -7,7 +7,7 @@ read first.
 
     python reverse_copy.py
 
-No full run is saved in outputs/ yet: see reverse.py, "Open".
+No full run is saved in outputs/ yet.
 
 Sources: Sutskever, Vinyals and Le (2014), section 3.3; else as seq2seq.py.
 """

@@ -4,7 +4,7 @@ The settings of reverse.py; its seeds 0 and 1 are two of the five, with the same
 
     python reverse_seeds.py
 
-No full run is saved in outputs/ yet: see reverse.py, "Open".
+No full run is saved in outputs/ yet.
 
 Sources: as seq2seq.py.
 """

@@ -1,0 +1,29 @@
+"""Forty digits at the first learning rate without clipping the gradient: is it the learning rate that spoils attention?
+
+The post blames attention's failure at length 40 on a learning rate of 3e-3, and mends it with 1e-3. All other trainings
+of this family shorten a gradient whose norm is above 1 to 1 before the step (Pascanu et al., 2013); these do not. Else
+they are those of reverse_40_longer.py.
+
+    python reverse_40_unclipped.py
+
+No full run is saved in outputs/ yet.
+
+Sources: Pascanu, Mikolov and Bengio (2013) for clipping; else as seq2seq.py.
+"""
+
+from lab import script
+from reverse import SEEDS, sweep
+from reverse import draw_models as draw
+from seq2seq import configuration
+
+STEPS = 3_000
+CONFIGS = [configuration(40, attends, seed, STEPS, clip=None) for attends in (False, True) for seed in SEEDS]
+
+
+def main(argv=None):
+    """Length 40 at the first learning rate, the gradient not clipped."""
+    sweep("reverse_40_unclipped", __doc__, CONFIGS, draw, argv)
+
+
+if __name__ == "__main__":
+    script.run(main)

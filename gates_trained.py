@@ -103,7 +103,7 @@ def main(argv=None):
     text = corpus.load(arguments.data)
     results = Results("gates_trained", arguments, corpus=text.fingerprint, seeds=SEEDS)
     if arguments.load:
-        report(results, {"as saved": [look_at_saved(path, text) for path in arguments.load]})
+        report(results, {"as saved": [look_at_saved(Path(file), text) for file in arguments.load]})
         return results.save(draw)
     on_text = [
         charlm.configuration(cell, seed, text, arguments.steps, arguments.data) for cell in TEXT_CELLS for seed in SEEDS
@@ -159,7 +159,6 @@ def parse(argv):
     parser.add_argument(
         "--load",
         nargs="+",
-        type=Path,
         metavar="FILE",
         help="train nothing: look at models that charlm.py --save wrote",
     )

@@ -1,0 +1,293 @@
+"""Remembering one bit (recall.py): the cell by construction, the measurements against references, the sweep's logic."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from commands import assert_refused, run
+from hand_set import remember_first
+from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+import recall
+from lab.trainings import Keeper
+
+
+@pytest.fixture(autouse=True, scope="module")
+def single_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def hand_set(forget_bias):
+    model = recall.Model("LSTM", width=3)
+    remember_first(model.layer, forget_bias)
+    with torch.no_grad():
+        model.readout.weight.copy_(torch.tensor([[1.0, 0.0, 0.0]]))
+        model.readout.bias.zero_()
+    return model
+
+
+LONG = {"gap": 1000, "noise": 1.0}
+# A guesser is right in 2,000 fair answers 1,000 ± 22 times: outside of ± 100 once in 100,000 times.
+CHANCE = range(900, 1101)
+
+
+def test_weights_set_by_hand_solve_a_gap_of_1000():
+    """The cell is right before training is blamed. With the forget gate at ½ the same weights know nothing."""
+    assert recall.count_right(hand_set(10.0), seeded(), LONG) == recall.TESTED == 2000
+    assert recall.count_right(hand_set(0.0), seeded(), LONG) in CHANCE
+
+
+def test_zeroing_the_bit_leaves_nothing_to_go_by():
+    """Leak test: the model that is right in all 2,000 has nothing but the first input."""
+    short = {"gap": 20, "noise": 1.0}
+    assert recall.count_right(hand_set(10.0), seeded(), short) == 2000
+    assert recall.count_right(hand_set(10.0), seeded(), short, bit_is_shown=False) in CHANCE
+
+
+def test_noise_from_other_sequences_changes_no_answer_of_a_model_that_remembers():
+    x, bit = recall.sequences(seeded(), 20, 500)
+    x[1:] = x[1:, torch.randperm(500, generator=seeded(1))]
+    assert torch.equal(hand_set(10.0)(x) > 0, bit == 1)
+
+
+def test_the_bit_stands_first_and_nothing_later_depends_on_it():
+    gap, count = 12, 40_000
+    x, bit = recall.sequences(seeded(), gap, count, noise=0.5)
+    assert x.shape == (1 + gap, count, 1)
+    assert torch.equal(x[0, :, 0], bit) and set(bit.tolist()) == {0, 1}
+    assert abs(bit.mean().item() - 0.5) < 4 * 0.5 / math.sqrt(count)
+    assert x[1:].std().item() == pytest.approx(0.5, rel=0.01)
+    # A correlation of independent numbers has a standard deviation of 1/√count: twelve of them within four of those.
+    correlations = torch.corrcoef(torch.cat([bit[None], x[1:, :, 0]]))[0, 1:]
+    assert correlations.abs().max().item() < 4 / math.sqrt(count)
+
+
+def test_training_and_test_read_different_sequences():
+    seeds = set(recall.SEEDS)
+    assert not seeds & {recall.TEST_SEED + seed for seed in seeds}
+    first, second = (recall.sequences(seeded(seed), 20, 64)[0][1:] for seed in (0, recall.TEST_SEED))
+    assert not torch.isin(first, second).any()
+
+
+@pytest.mark.parametrize("cell", recall.CELLS)
+def test_an_untrained_model_is_at_chance(cell):
+    """50 ± 3 % of 4,000 fresh sequences: 3 % are 3.8 standard deviations."""
+    right = sum(
+        recall.count_right(recall.build(recall.configuration(cell, 20, seed)), seeded(9), {"gap": 20, "noise": 1.0})
+        for seed in (0, 1)
+    )
+    assert abs(right / 4000 - 0.5) < 0.03
+
+
+def test_only_the_answer_is_scored():
+    """The last state alone makes the logit, so an untrained loss is ln 2 and not a sum over steps."""
+    model = recall.build(recall.configuration("GRU", 30, 0))
+    x, bit = recall.sequences(seeded(), 30, 200)
+    states, _ = model.layer(x)
+    expected = model.readout(states[-1]).flatten()
+    assert torch.allclose(model(x), expected, atol=1e-6)
+    assert binary_cross_entropy_with_logits(model(x), bit).item() == pytest.approx(math.log(2), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "cell, bias", [("LSTM, forget bias 1", 1), ("LSTM, forget bias 3", 3), ("LSTM, forget bias -5", -5)]
+)
+def test_the_effective_forget_bias_is_the_one_asked_for(cell, bias):
+    layer, plain = (recall.build(recall.configuration(name, 5, 0)).layer for name in (cell, "LSTM"))
+    H = layer.hidden_size
+    forget = slice(H, 2 * H)  # torch's order: input, forget, cell, output
+    assert (layer.bias_ih_l0 + layer.bias_hh_l0)[forget].tolist() == [bias] * H
+    for name, parameter in plain.named_parameters():  # the rest is drawn as without it
+        other = dict(layer.named_parameters())[name]
+        keep = torch.ones(len(parameter), dtype=torch.bool)
+        keep[forget] = not name.startswith("bias")
+        assert torch.equal(parameter[keep], other[keep])
+
+
+def test_the_identity_cell_starts_as_le_jaitly_and_hinton_say():
+    layer = recall.build(recall.configuration("RNN, identity", 5, 0)).layer
+    assert torch.equal(layer.weight_hh_l0, torch.eye(recall.WIDTH))
+    assert not layer.bias_ih_l0.any() and not layer.bias_hh_l0.any()
+    assert 0.0005 < layer.weight_ih_l0.std().item() < 0.0015
+
+
+@pytest.mark.parametrize("cell", ["RNN", "GRU", "LSTM"])
+def test_the_gradient_at_the_first_state_agrees_with_finite_differences(cell):
+    """Of each sequence's own loss, by torch's own layer in float64; for an LSTM with respect to h_1 and c_1."""
+    torch.manual_seed(3)
+    model = recall.Model(cell, width=4).double()
+    x, bit = (tensor.double() for tensor in recall.sequences(seeded(2), 6, 5))
+    is_lstm = isinstance(model.layer, nn.LSTM)
+    with torch.no_grad():
+        _, state = model.layer(x[:1])
+        parts = torch.stack(state if is_lstm else (state,))  # (part, 1, batch, hidden)
+
+        def losses(parts):
+            states, _ = model.layer(x[1:], tuple(parts) if is_lstm else parts[0])
+            return binary_cross_entropy_with_logits(model.readout(states[-1]).flatten(), bit, reduction="none")
+
+        squares = torch.zeros(5, dtype=torch.float64)
+        for part in range(len(parts)):
+            for unit in range(4):
+                step = torch.zeros_like(parts)
+                step[part, 0, :, unit] = 1e-5  # of all sequences at once: each loss depends on its own state only
+                squares += ((losses(parts + step) - losses(parts - step)) / 2e-5) ** 2
+    assert recall.gradient_at_first_state(model, x, bit) == pytest.approx(squares.sqrt().mean().item(), rel=1e-6)
+
+
+def test_a_gradient_below_the_range_of_float32_is_said_to_be_so():
+    """A forget gate of σ(-5) = 0.0067 takes 200 steps to 10^-400 or so. Squares of 10^-30 must not make a norm of 0."""
+    model = recall.build(recall.configuration("LSTM, forget bias -5", 200, 0))
+    assert recall.gradient_at_first_state(model, *recall.sequences(seeded(), 200, 8)) == 0.0
+    tiny = recall.gradient_at_first_state(model, *recall.sequences(seeded(), 16, 8))
+    exact = recall.gradient_at_first_state(model.double(), *(t.double() for t in recall.sequences(seeded(), 16, 8)))
+    assert 0 < tiny < 1e-10 and tiny == pytest.approx(exact, rel=1e-3)
+    runs = [
+        {"cell": "LSTM", "gap": 200, "accuracy": 0.5, "gradient_before_training": 0.0, "gradient_after_training": 1e-9}
+    ]
+    assert recall.line(runs).endswith("underflow -> 1.0e-09")
+
+
+def test_clipping_and_the_optimizer_do_what_their_names_say():
+    """One step of SGD at rate 1 moves the weights by the gradient: by 0.25 at most where that is the largest norm."""
+    for clip in (None, 1e-4):
+        config = recall.configuration("RNN", 5, 0, "SGD, rate 1", steps=1) | {"clip": clip}
+        before, after = recall.build(config), recall.build(config)
+        recall.learn(after, config, Keeper())
+        x, bit = recall.sequences(seeded(0), 5, config["batch"], config["noise"])
+        binary_cross_entropy_with_logits(before(x), bit).backward()
+        gradient = torch.cat([p.grad.flatten() for p in before.parameters()])
+        moved = torch.cat(
+            [(p - q).detach().flatten() for p, q in zip(before.parameters(), after.parameters(), strict=True)]
+        )
+        scale = 1.0 if clip is None else clip / gradient.norm().item()
+        assert torch.allclose(moved, scale * gradient, atol=1e-7)
+
+
+def test_the_fewest_right_answers_above_chance():
+    """P(X >= k) for a fair coin, summed here from logarithms of factorials."""
+
+    def tail(k, n):
+        return math.fsum(
+            math.exp(math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) - n * math.log(2))
+            for i in range(k, n + 1)
+        )
+
+    for count in (14, 100, 2000, 6000):
+        bound = recall.fewest_above_chance(count)
+        assert tail(bound, count) * recall.ODDS < 1 <= tail(bound - 1, count) * recall.ODDS
+    assert recall.fewest_above_chance(10) == 11  # all right by guessing: once in 1,024 times, so it can't be shown
+
+
+def runs_of(*right):
+    return [{"right": count, "accuracy": count / recall.TESTED} for count in right]
+
+
+def test_a_cell_has_dropped_where_it_stays_at_chance():
+    chance, sure = runs_of(1010, 990, 1000), runs_of(2000, 2000, 2000)
+    assert recall.falls_to_chance_at({5: sure, 10: sure, 20: chance, 40: chance}) == 20
+    assert recall.falls_to_chance_at({5: sure, 10: chance, 20: sure, 40: chance}) == 40
+    assert recall.falls_to_chance_at({5: chance, 10: chance}) == 5
+    assert recall.falls_to_chance_at({5: sure, 10: sure}) is None
+    # One of three seeds that remembers is above chance: 4,000 of 6,000. 3,144 of 6,000 is not, 3,145 is.
+    assert recall.falls_to_chance_at({5: runs_of(2000, 1000, 1000)}) is None
+    assert recall.falls_to_chance_at({5: runs_of(1048, 1048, 1048)}) == 5
+    assert recall.falls_to_chance_at({5: runs_of(1048, 1048, 1049)}) is None
+
+
+@pytest.fixture
+def sweep(monkeypatch, tmp_path):
+    """main with trainings that take no time: ``reach`` says up to which gap each cell remembers."""
+
+    def run_with(reach, *arguments):
+        def run(train, configs, **options):
+            calls.append((configs, options["keep"]))
+            for config in configs:
+                right = 2000 if config["gap"] <= reach.get(config["cell"], 0) else 1000
+                yield config | {
+                    "right": right,
+                    "accuracy": right / 2000,
+                    "accuracy_without_the_bit": 0.5,
+                    "gradient_before_training": 0.0 if config["gap"] > 40 else 1e-3,
+                    "gradient_after_training": 1e-2,
+                }
+
+        calls = []
+        monkeypatch.setattr(recall, "trainings", SimpleNamespace(run=run, add_arguments=recall.trainings.add_arguments))
+        recall.main([*arguments, "--outputs", str(tmp_path)])
+        monkeypatch.undo()
+        return calls, (tmp_path / "recall.txt").read_text(encoding="utf-8").splitlines()
+
+    return run_with
+
+
+def test_gaps_are_doubled_for_the_cells_that_still_remember(sweep):
+    calls, lines = sweep({"RNN": 20, "GRU": 320, "LSTM, forget bias 3": 9999})
+    tried = [sorted({(config["cell"], config["gap"]) for config in configs}) for configs, _ in calls]
+    assert len(tried[0]) == len(recall.CELLS) * 6
+    assert tried[1] == [("GRU", 320), ("LSTM, forget bias 3", 320)]
+    assert tried[2] == [("GRU", 640), ("LSTM, forget bias 3", 640)]
+    assert tried[3:5] == [[("LSTM, forget bias 3", 1280)], [("LSTM, forget bias 3", 2560)]]
+    drops = dict(
+        line.split(":") for line in lines[lines.index(next(l for l in lines if "drops to chance" in l)) + 1 :][:8]
+    )
+    assert {cell.strip(): gap.strip() for cell, gap in drops.items()} == {
+        "RNN": "40",
+        "RNN, identity": "5",
+        "GRU": "640",
+        "LSTM": "5",
+        "LSTM, forget bias 1": "5",
+        "LSTM, forget bias 3": "none up to 2,560",
+        "LSTM, forget bias 6": "5",
+        "LSTM, forget bias -5": "5",
+    }
+    assert lines[0] == "chance: 0.500 right, a loss of ln 2 = 0.693"
+    assert "RNN                  gap    80: 0.500 (0.500 0.500 0.500); underflow -> 1.0e-02" in lines
+
+
+def test_work_is_kept_until_all_sweeps_have_ended(sweep):
+    """The last call hands over everything that was trained, once each, and clears it."""
+    calls, _ = sweep({"GRU": 320})
+    *sweeps, (last, keep) = calls
+    assert [kept for _, kept in sweeps] == [True] * len(sweeps) and keep is False
+    trained = [config for configs, _ in sweeps for config in configs]
+    assert last == trained and all(trained.count(config) == 1 for config in trained)
+
+
+def test_every_training_has_the_same_budget(sweep):
+    calls, _ = sweep({}, "--cap", "40", "--steps", "7")
+    for config in calls[-1][0]:
+        assert (config["steps"], config["batch"], config["width"]) == (7, recall.BATCH, recall.WIDTH)
+        assert config["gap"] <= 40
+
+
+def test_one_training_repeats_itself_to_the_bit():
+    config = recall.configuration("LSTM, forget bias 1", 5, 1, steps=3)
+    torch.manual_seed(1)
+    first = recall.train(config, Keeper())
+    torch.manual_seed(2)  # no draw comes from anything but the generators that the configuration seeds
+    assert recall.train(config, Keeper()) == first
+    assert first["right"] == round(first["accuracy"] * 2000)
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--steps", "0"], "--steps"),
+        (["--cap", "7"], "choose from 5, 10, 20"),
+        (["--cap", "x"], "--cap"),
+        (["--jobs", "-1"], "--jobs"),
+        (["--outputs", "/dev/null/there"], "can't write"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, said):
+    assert_refused(run("recall.py", *arguments), said)

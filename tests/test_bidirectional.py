@@ -158,13 +158,13 @@ def test_a_few_steps_teach_the_nearest_distance():
 def test_every_line_stands_beside_its_ceiling(monkeypatch, tmp_path):
     def run(train, configs, **options):
         for config in configs:
-            yield config | {"right": 1000, "accuracy": config["distance"] / 1000, "gradient": 1 / config["distance"]}
+            yield config | {"right": 1000, "accuracy": config["distance"] / 1000, "gradient": 2 / config["distance"]}
 
     monkeypatch.setattr(b, "trainings", SimpleNamespace(run=run, add_arguments=b.trainings.add_arguments))
     b.main(["--outputs", str(tmp_path)])
     lines = (tmp_path / "bidirectional.txt").read_text(encoding="utf-8").splitlines()
-    assert lines.count("forward , at most 0.500: 0.005 / 0.020 / 0.080; 2.0e-01 / 5.0e-02 / 1.2e-02") == 4
-    assert lines.count("forward , at most 1.000: 0.005 / 0.020 / 0.080; 2.0e-01 / 5.0e-02 / 1.2e-02") == 2
+    assert lines.count("forward , at most 0.500: 0.005 / 0.020 / 0.080; 4.0e-01 / 1.0e-01 / 2.5e-02") == 4
+    assert lines.count("forward , at most 1.000: 0.005 / 0.020 / 0.080; 4.0e-01 / 1.0e-01 / 2.5e-02") == 2
     assert (tmp_path / "bidirectional.png").exists()
 
 

@@ -34,6 +34,7 @@ EXPERIMENTS = {
     "corpus": False,
     "ngram": False,
     "kneser_ney": False,
+    "cells_table": False,
     "char_models": True,
     "char_models_long": True,
     "ctc": False,

@@ -1,0 +1,12 @@
+// Starts the panels.
+"use strict";
+
+if (typeof EXPORTED === "undefined") {
+  byId("missing").hidden = false;
+} else {
+  readPanel();
+  const applySignal = signalPanel();
+  bottleneckPanel();
+  serialPanel();
+  questionsPanel(applySignal);
+}

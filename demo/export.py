@@ -1,0 +1,198 @@
+"""Write demo/models.js: what the page computes with, and the figures that it quotes from outputs/.
+
+Three small models are trained by the scripts' own trainings: a GRU of 64 units that reads characters (charlm.py, the
+weights of its best step), and two that reverse one to twenty digits, without and with attention (seq2seq.py). Their
+weights are rounded to whole multiples, -127 to 127, of one number for each row, and from then on these rounded weights
+are the models: the scores below are theirs, and the tests compare the page with what Python computes from them.
+
+For the panel on gradients the file also holds the orthogonal matrix and every random draw of vanishing.py's eight
+cases, in float64. Untrained GRUs and LSTMs need no weights: the page draws them as torch does.
+
+    python demo/export.py               train, and write everything; interrupted, the same command goes on
+    python demo/export.py --figures     take the figures from outputs/ once more, and leave the models alone
+
+The first of these has not been run to its end yet, so demo/models.js is missing: the page says so, and its tests are
+skipped.
+"""
+
+import argparse
+import base64
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import charlm
+import corpus
+import seq2seq
+import vanishing
+from lab import results, script, trainings
+from lab.results import to_json, write_whole
+
+MODELS = Path(__file__).resolve().parent / "models.js"
+PREFIX, SUFFIX = "const EXPORTED = ", ";\n"
+HIDDEN = 64  # units of the character model
+CHARACTER_STEPS, DIGIT_STEPS = 3_000, 2_000
+LENGTHS = [1, 20]  # digits, the shortest and the longest
+
+
+class Remembering:
+    """A training's keeper that can also be asked for the training's state when it is over."""
+
+    def __init__(self, keeper):
+        self.keeper, self.tick = keeper, keeper.tick
+
+    def load(self):
+        state = self.keeper.load()
+        self.make_state = lambda: state
+        return state
+
+    def save_if_due(self, make_state):
+        self.make_state = make_state
+        self.keeper.save_if_due(make_state)
+
+
+def train(config, keeper):
+    """One training as its script does it; the record is its rounded weights, and which step they are of."""
+    keeper = Remembering(keeper)
+    if "cell" in config:
+        charlm.train(config, keeper)
+        state = keeper.make_state()["best"]
+    else:
+        seq2seq.train(config, keeper)
+        state = keeper.make_state()
+    return {"step": state["step"], "weights": {name: rounded(W) for name, W in state["model"].items()}}
+
+
+def rounded(W):
+    """A matrix or a vector as small whole numbers and, for each row, what one of them stands for."""
+    rows = W.double().reshape(len(W) if W.dim() > 1 else 1, -1)  # (rows, columns)
+    unit = (rows.abs().amax(1) / 127).float()
+    whole = (rows / unit.double()[:, None]).round()
+    return {"shape": list(W.shape), "unit": packed(unit, "<f4"), "values": packed(whole, "i1")}
+
+
+def weights(model):
+    """The weights of an exported model, in float64, by name."""
+    tensors = {}
+    for name, W in model["weights"].items():
+        unit, whole = unpacked(W["unit"], "<f4"), unpacked(W["values"], "i1")
+        rows = whole.reshape(len(unit), -1).astype(np.float64) * unit.astype(np.float64)[:, None]
+        tensors[name] = torch.from_numpy(rows.reshape(W["shape"]))
+    return tensors
+
+
+def packed(numbers, kind):
+    return base64.b64encode(np.asarray(numbers).astype(kind).tobytes()).decode()
+
+
+def unpacked(text, kind):
+    return np.frombuffer(base64.b64decode(text), dtype=kind)
+
+
+def character_model(exported):
+    """The exported character model as a torch module in float64."""
+    model = charlm.CharRNN(len(exported["alphabet"]) + 1, "GRU", HIDDEN).double()
+    model.load_state_dict(weights(exported))
+    return model
+
+
+def digit_model(exported):
+    """One of the exported models that reverse, as a torch module in float64."""
+    model = seq2seq.Seq2Seq(exported["attention"]).double()
+    model.load_state_dict(weights(exported))
+    return model
+
+
+def trained():
+    """The three models with what they score, by name."""
+    text = corpus.load()
+    characters = charlm.configuration("GRU", 0, text, CHARACTER_STEPS, hidden=HIDDEN)
+    digits = [seq2seq.configuration(LENGTHS, attends, 0, DIGIT_STEPS) for attends in (False, True)]
+    reader, without, having = trainings.run(train, [characters, *digits], name="demo", describe=describe)
+
+    settings = {"cell": "GRU", "hidden": HIDDEN, "seed": characters["seed"], "steps": CHARACTER_STEPS}
+    reader = settings | {"alphabet": "".join(text.characters)} | reader
+    bits, _ = charlm.evaluate(character_model(reader), torch.from_numpy(text.encode(text.validation)))
+    models = {"characters": {"validation_bits_per_char": bits} | reader}
+    for name, config, record in zip(("without_attention", "attention"), digits, (without, having), strict=True):
+        models[name] = config | record
+        models[name] = scores(digit_model(models[name])) | models[name]
+    return models
+
+
+def describe(config):
+    return charlm.describe(config) if "cell" in config else seq2seq.describe(config)
+
+
+def scores(model):
+    """How many of 1,000 new sequences of each length are reversed without a fault, and how many of their digits."""
+    shares = {"sequences_right": [], "digits_right": []}
+    for length in range(LENGTHS[0], LENGTHS[1] + 1):
+        source = seq2seq.random_digits(seq2seq.TEST_SEQUENCES, length, length, seq2seq.generator(0, "test"))
+        right = model.write(source, length)[0] == seq2seq.answer(source)  # (sequences, time)
+        shares["sequences_right"].append(seq2seq.share(right.all(1)))
+        shares["digits_right"].append(seq2seq.share(right))
+    return shares
+
+
+def draws():
+    """The matrix and the random numbers of vanishing.py: for each case an initial state and an input at each step."""
+    rng = np.random.default_rng(vanishing.SEED)
+    Q = vanishing.orthogonal(rng, vanishing.WIDTH)
+    normal = rng.standard_normal((len(vanishing.CASES), 1 + vanishing.STEPS, vanishing.WIDTH))  # (case, time, width)
+    return {"Q": packed(Q, "<f8"), "normal": packed(normal, "<f8")}
+
+
+def figures(folder=script.SAVED):
+    """What the page quotes of the outputs that are saved so far: it asks no question about the others."""
+    saved = {name for name in QUOTED if (folder / f"{name}.json").exists()}
+    return {name: QUOTED[name](results.load(name, folder)["results"]) for name in QUOTED if name in saved}
+
+
+def picked(*names):
+    """Of a dictionary, these."""
+    return lambda found: {name: found[name] for name in names}
+
+
+def reversals(found):
+    """The runs of reverse.py, each with its digits right by place."""
+    runs = map(picked("length", "attention", "seed", "digits_right", "sequences_right"), found["runs"])
+    places = map(picked("right_by_position"), found["details"])
+    return {"runs": [run | by_place for run, by_place in zip(runs, places, strict=True)]}
+
+
+QUOTED = {
+    "vanishing": picked("gradient_size"),
+    "gates": picked("gradient_size", "every_step"),
+    "parallel": picked("sequence_length", "width", "GRU", "attention"),
+    "kneser_ney": picked("bits_per_char"),
+    "char_models": lambda found: {
+        "runs": [picked("cell", "seed", "validation_bits_per_char")(run) for run in found["runs"]]
+    },
+    "reverse": reversals,
+}
+
+
+def read():
+    """What demo/models.js holds."""
+    return json.loads(MODELS.read_text(encoding="utf-8").removeprefix(PREFIX).removesuffix(SUFFIX))
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--figures", action="store_true", help="take the figures from outputs/, and train nothing")
+    arguments = parser.parse_args(argv)
+    quoted = figures()
+    content = (read() if arguments.figures else trained() | {"vanishing": draws()}) | {"figures": quoted}
+    write_whole(MODELS, (PREFIX + to_json(content).rstrip() + SUFFIX).encode())
+    for name in "characters", "without_attention", "attention":
+        print(f"{name}: step {content[name]['step']:,}")
+
+
+if __name__ == "__main__":
+    script.run(main)

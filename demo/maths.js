@@ -1,0 +1,401 @@
+// The mathematics of the page: the same equations as in the repository's scripts, in double precision.
+// Matrices are {rows, columns, values}, row after row; vectors are Float64Arrays. Nothing here touches the page.
+"use strict";
+
+// ---- what export.py wrote -------------------------------------------------------------------------------------------
+
+/** The bytes of a base64 text as numbers of a kind, such as Float64Array. */
+function unpack(text, Kind) {
+  return new Kind(Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer);
+}
+
+/** A model's weights by name: whole numbers times the unit of their row. */
+function unpackWeights(model) {
+  const weights = {};
+  for (const [name, { shape, unit, values }] of Object.entries(model.weights)) {
+    const units = unpack(unit, Float32Array);
+    const whole = unpack(values, Int8Array);
+    const columns = whole.length / units.length;
+    const matrix = { rows: shape.length > 1 ? shape[0] : 1, columns, values: new Float64Array(whole.length) };
+    whole.forEach((value, i) => (matrix.values[i] = value * units[Math.floor(i / columns)]));
+    weights[name] = shape.length > 1 ? matrix : matrix.values;
+  }
+  return weights;
+}
+
+// ---- vectors and matrices -------------------------------------------------------------------------------------------
+
+const zeros = (n) => new Float64Array(n);
+const row = (M, i) => M.values.subarray(i * M.columns, (i + 1) * M.columns);
+const norm = (v) => Math.hypot(...v);
+const sigmoid = (a) => 1 / (1 + Math.exp(-a));
+
+function dot(a, b) {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+/** W x, plus b if there is one. */
+function product(W, x, b) {
+  const out = b ? Float64Array.from(b) : zeros(W.rows);
+  for (let i = 0; i < W.rows; i++) out[i] += dot(row(W, i), x);
+  return out;
+}
+
+/** Wᵀ x. */
+function transposedProduct(W, x) {
+  const out = zeros(W.columns);
+  for (let i = 0; i < W.rows; i++) {
+    const w = row(W, i);
+    for (let j = 0; j < out.length; j++) out[j] += w[j] * x[i];
+  }
+  return out;
+}
+
+function softmax(z) {
+  const largest = Math.max(...z);
+  const powers = z.map((value) => Math.exp(value - largest));
+  const sum = powers.reduce((a, b) => a + b);
+  return powers.map((power) => power / sum);
+}
+
+/** The index of the largest entry, the first of equals. */
+const argmax = (v) => v.reduce((best, value, i) => (value > v[best] ? i : best), 0);
+
+function join(...parts) {
+  const out = zeros(parts.reduce((length, part) => length + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}
+
+// ---- random numbers as torch draws them on a CPU --------------------------------------------------------------------
+
+/** The Mersenne Twister (Matsumoto and Nishimura, 1998), and torch's way from its 32 bits to float32 numbers. */
+class TorchRandom {
+  constructor(seed) {
+    this.words = new Uint32Array(624);
+    this.words[0] = seed;
+    for (let i = 1; i < 624; i++) {
+      const last = this.words[i - 1] ^ (this.words[i - 1] >>> 30);
+      this.words[i] = Math.imul(1812433253, last) + i;
+    }
+    this.next = 624;
+  }
+
+  word() {
+    const w = this.words;
+    if (this.next === 624) {
+      for (let i = 0; i < 624; i++) {
+        const y = (w[i] & 0x80000000) | (w[(i + 1) % 624] & 0x7fffffff);
+        w[i] = w[(i + 397) % 624] ^ (y >>> 1) ^ (y & 1 ? 0x9908b0df : 0);
+      }
+      this.next = 0;
+    }
+    let y = w[this.next++];
+    y ^= y >>> 11;
+    y ^= (y << 7) & 0x9d2c5680;
+    y ^= (y << 15) & 0xefc60000;
+    return (y ^ (y >>> 18)) >>> 0;
+  }
+
+  uniform(from, to) {
+    return Math.fround(((this.word() & 0xffffff) / 2 ** 24) * (to - from) + from);
+  }
+
+  /** ``count`` uniform numbers, as nn.Module's parameters are drawn. */
+  uniforms(count, from, to) {
+    return Float64Array.from({ length: count }, () => this.uniform(from, to));
+  }
+
+  /** ``count`` standard normal numbers, a multiple of 16: eight pairs at a time, by Box and Muller. */
+  normals(count) {
+    const out = this.uniforms(count, 0, 1);
+    for (let i = 0; i < count; i += 16) {
+      for (let j = i; j < i + 8; j++) {
+        const radius = Math.sqrt(-2 * Math.log(1 - out[j]));
+        const angle = 2 * Math.PI * out[j + 8];
+        out[j] = Math.fround(radius * Math.cos(angle));
+        out[j + 8] = Math.fround(radius * Math.sin(angle));
+      }
+    }
+    return out;
+  }
+}
+
+// ---- recurrent cells ------------------------------------------------------------------------------------------------
+// step(before, x) gives the next state; back(d, after, before) turns the gradient d = {h, c} at a state into that at the
+// state before, and adds the gradient at the cell's arguments: {h, c, a}. A state remembers its gates.
+
+/** vanishing.py's network: z_t = h_{t-1} W + inputs x_t with W = radius Q, and h_t = tanh(z_t), or z_t if linear. */
+function plainNetwork(Q, radius, linear, inputs) {
+  return {
+    step(before, x) {
+      const z = transposedProduct(Q, before.h);
+      return { h: z.map((value, i) => (linear ? (v) => v : Math.tanh)(radius * value + inputs * x[i])) };
+    },
+    back(d, after) {
+      const a = d.h.map((value, i) => (linear ? value : value * (1 - after.h[i] ** 2)));
+      return { h: product(Q, a).map((value) => radius * value), a };
+    },
+  };
+}
+
+/** Elman's cell with torch's parameters: h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh). */
+function elmanCell({ W_ih, W_hh, b_ih, b_hh }) {
+  return {
+    W_ih,
+    step(before, x) {
+      const z = product(W_ih, x, b_ih);
+      const recurrent = product(W_hh, before.h, b_hh);
+      return { h: z.map((value, i) => Math.tanh(value + recurrent[i])) };
+    },
+    back(d, after) {
+      const a = d.h.map((value, i) => value * (1 - after.h[i] ** 2));
+      return { h: transposedProduct(W_hh, a), a };
+    },
+  };
+}
+
+/** torch's GRU: the gate u keeps the old state, and the reset r comes after the recurrent product q. */
+function gruCell({ W_ih, W_hh, b_ih, b_hh }) {
+  const H = W_hh.columns;
+  return {
+    W_ih,
+    step(before, x) {
+      const z = product(W_ih, x, b_ih);
+      const recurrent = product(W_hh, before.h, b_hh);
+      const state = { h: zeros(H), r: zeros(H), u: zeros(H), n: zeros(H), q: recurrent.subarray(2 * H) };
+      for (let i = 0; i < H; i++) {
+        state.r[i] = sigmoid(z[i] + recurrent[i]);
+        state.u[i] = sigmoid(z[H + i] + recurrent[H + i]);
+        state.n[i] = Math.tanh(z[2 * H + i] + state.r[i] * state.q[i]);
+        state.h[i] = (1 - state.u[i]) * state.n[i] + state.u[i] * before.h[i];
+      }
+      return state;
+    },
+    back(d, { r, u, n, q }, before) {
+      const a = zeros(3 * H); // the gradient at the arguments of r, u and n on the input side
+      const recurrent = zeros(3 * H); // and on the side of W_hh
+      for (let i = 0; i < H; i++) {
+        const dn = d.h[i] * (1 - u[i]) * (1 - n[i] ** 2);
+        a[i] = recurrent[i] = dn * q[i] * r[i] * (1 - r[i]);
+        a[H + i] = recurrent[H + i] = d.h[i] * (before.h[i] - n[i]) * u[i] * (1 - u[i]);
+        a[2 * H + i] = dn;
+        recurrent[2 * H + i] = dn * r[i];
+      }
+      const h = transposedProduct(W_hh, recurrent);
+      return { h: h.map((value, i) => value + d.h[i] * u[i]), a };
+    },
+  };
+}
+
+/** The LSTM: c_t = f c_{t-1} + i g and h_t = o tanh(c_t). Its state is the pair. */
+function lstmCell({ W_ih, W_hh, b_ih, b_hh }) {
+  const H = W_hh.columns;
+  return {
+    W_ih,
+    step(before, x) {
+      const z = product(W_ih, x, b_ih);
+      const recurrent = product(W_hh, before.h, b_hh);
+      const state = { h: zeros(H), c: zeros(H), i: zeros(H), f: zeros(H), g: zeros(H), o: zeros(H) };
+      for (let k = 0; k < H; k++) {
+        const argument = (gate) => z[gate * H + k] + recurrent[gate * H + k];
+        state.i[k] = sigmoid(argument(0));
+        state.f[k] = sigmoid(argument(1));
+        state.g[k] = Math.tanh(argument(2));
+        state.o[k] = sigmoid(argument(3));
+        state.c[k] = state.f[k] * before.c[k] + state.i[k] * state.g[k];
+        state.h[k] = state.o[k] * Math.tanh(state.c[k]);
+      }
+      return state;
+    },
+    back(d, { c, i, f, g, o }, before) {
+      const a = zeros(4 * H);
+      const dc_before = zeros(H);
+      for (let k = 0; k < H; k++) {
+        const tanh_c = Math.tanh(c[k]);
+        const dc = d.c[k] + d.h[k] * o[k] * (1 - tanh_c ** 2);
+        a[k] = dc * g[k] * i[k] * (1 - i[k]);
+        a[H + k] = dc * before.c[k] * f[k] * (1 - f[k]);
+        a[2 * H + k] = dc * i[k] * (1 - g[k] ** 2);
+        a[3 * H + k] = d.h[k] * tanh_c * o[k] * (1 - o[k]);
+        dc_before[k] = dc * f[k];
+      }
+      return { h: transposedProduct(W_hh, a), c: dc_before, a };
+    },
+  };
+}
+
+const CELLS = {
+  RNN: { make: elmanCell, gates: 1 },
+  GRU: { make: gruCell, gates: 3 },
+  LSTM: { make: lstmCell, gates: 4 },
+};
+
+/** An untrained cell with the weights that torch draws for a seed, and gates.py's 50 inputs, drawn after them. */
+function untrainedCell(name, width, seed, bias) {
+  const random = new TorchRandom(seed);
+  const bound = 1 / Math.sqrt(width);
+  const { make, gates } = CELLS[name];
+  const matrix = () => ({
+    rows: gates * width,
+    columns: width,
+    values: random.uniforms(gates * width * width, -bound, bound),
+  });
+  const W_ih = matrix();
+  const W_hh = matrix();
+  const [b_ih, b_hh] = [0, 1].map(() => random.uniforms(gates * width, -bound, bound));
+  if (bias !== null) {
+    b_ih.fill(bias, width, 2 * width); // the gate that keeps comes second in both
+    b_hh.fill(0, width, 2 * width);
+  }
+  const values = random.normals(50 * width);
+  const inputs = Array.from({ length: 50 }, (_, t) => values.subarray(t * width, (t + 1) * width));
+  return { cell: make({ W_ih, W_hh, b_ih, b_hh }), inputs };
+}
+
+// ---- forward and backward through time ------------------------------------------------------------------------------
+
+/** The states from the first on: one more than there are inputs. */
+function forward(network, first, inputs) {
+  const states = [first];
+  for (const x of inputs) states.push(network.step(states.at(-1), x));
+  return states;
+}
+
+/** The gradients at h_T, h_{T-1}, … h_0 (and c) of a sum of h_T with these weights. */
+function backward(network, states, weights) {
+  const gradients = [{ h: weights, c: zeros(weights.length) }];
+  for (let t = states.length - 1; t > 0; t--) gradients.push(network.back(gradients.at(-1), states[t], states[t - 1]));
+  return gradients;
+}
+
+/** How long the gradient is that reaches the state 0, 1, … T steps back; an LSTM's state is h and c together. */
+function sizesAtStates(network, states) {
+  const width = states[0].h.length;
+  const everyDirection = new Float64Array(width).fill(1 / Math.sqrt(width));
+  return backward(network, states, everyDirection).map(({ h, c }) => norm(states[0].c ? join(h, c) : h));
+}
+
+/** gates.py's measure: the gradient at the input 1, 2, … T steps back, of the sum of the last state. */
+function sizesAtInputs(cell, states) {
+  const ones = new Float64Array(states[0].h.length).fill(1);
+  return backward(cell, states, ones)
+    .slice(1)
+    .map(({ a }) => norm(transposedProduct(cell.W_ih, a)));
+}
+
+// ---- the trained models ---------------------------------------------------------------------------------------------
+
+/** torch's names of a layer's parameters, as a cell takes them. */
+function parametersOf(weights, layer, suffix = "") {
+  const [W_ih, W_hh, b_ih, b_hh] = ["weight_ih", "weight_hh", "bias_ih", "bias_hh"].map(
+    (name) => weights[`${layer}.${name}${suffix}`],
+  );
+  return { W_ih, W_hh, b_ih, b_hh };
+}
+
+/** charlm.py's model: an embedding, a GRU, and a guess at the next character. */
+class CharacterModel {
+  constructor(exported) {
+    const weights = unpackWeights(exported);
+    this.characters = [...exported.alphabet];
+    this.ids = new Map(this.characters.map((character, id) => [character, id]));
+    this.embedding = weights["embedding.weight"];
+    this.cell = gruCell(parametersOf(weights, "rnn", "_l0"));
+    this.output = { W: weights["linear.weight"], b: weights["linear.bias"] };
+    this.first = { h: zeros(exported.hidden) };
+  }
+
+  knows(character) {
+    return this.ids.has(character);
+  }
+
+  /** A character's number; all that training never showed share the last one. */
+  id(character) {
+    return this.ids.get(character) ?? this.characters.length;
+  }
+
+  read(state, character) {
+    return this.cell.step(state, row(this.embedding, this.id(character)));
+  }
+
+  logits(state) {
+    return product(this.output.W, state.h, this.output.b);
+  }
+
+  /** The odds of every character that can be written, at a temperature; at 0 the likeliest is certain. */
+  odds(state, temperature = 1) {
+    const z = this.logits(state).slice(0, this.characters.length);
+    const best = Math.max(...z);
+    return softmax(z.map((value) => (temperature ? (value - best) / temperature : value === best ? 0 : -Infinity)));
+  }
+
+  /** Bits of a character after a state: what its surprise costs. */
+  bits(state, character) {
+    return -Math.log2(softmax(this.logits(state))[this.id(character)]);
+  }
+}
+
+/** seq2seq.py's models: an encoder, and a decoder that attends to its states, or doesn't. */
+class Reverser {
+  constructor(exported) {
+    const weights = unpackWeights(exported);
+    this.embedding = weights["embed.weight"];
+    this.encoder = gruCell(parametersOf(weights, "encoder", "_l0"));
+    this.decoder = gruCell(parametersOf(weights, "decoder"));
+    this.output = { W: weights["output.weight"], b: weights["output.bias"] };
+    this.attends = exported.attention;
+    this.W_enc = weights["W_enc.weight"];
+    this.W_dec = weights["W_dec.weight"];
+    this.v = weights["v.weight"]?.values;
+  }
+
+  encode(digits) {
+    const first = { h: zeros(this.output.W.columns) };
+    return forward(
+      this.encoder,
+      first,
+      digits.map((digit) => row(this.embedding, digit)),
+    ).slice(1);
+  }
+
+  /** As many digits as it read: each with the logits it was chosen by and the weights on the digits read. */
+  write(digits) {
+    const memory = this.encode(digits);
+    const keys = this.attends && memory.map(({ h }) => product(this.W_enc, h));
+    let state = memory.at(-1);
+    let digit = 10; // what the decoder reads before its first digit
+    return digits.map(() => {
+      let x = row(this.embedding, digit);
+      let weights = null;
+      if (this.attends) {
+        const query = product(this.W_dec, state.h);
+        const scores = keys.map((key) =>
+          dot(
+            this.v,
+            key.map((value, i) => Math.tanh(value + query[i])),
+          ),
+        );
+        weights = softmax(scores);
+        const context = zeros(state.h.length);
+        memory.forEach(({ h }, j) => h.forEach((value, i) => (context[i] += weights[j] * value)));
+        x = join(x, context);
+      }
+      state = this.decoder.step(state, x);
+      const logits = product(this.output.W, state.h, this.output.b);
+      digit = argmax(logits);
+      return { digit, logits, weights };
+    });
+  }
+}
+
+// ---- counting, as parallel.py counts --------------------------------------------------------------------------------
+
+const gruOperations = (length, width) => 2 * 2 * 3 * length * width ** 2;
+const attentionOperations = (length, width) => 3 * 2 * length * width ** 2 + 2 * 2 * length ** 2 * width;

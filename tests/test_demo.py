@@ -1,0 +1,679 @@
+"""The page in demo/: in a real browser it computes what Python computes, by keyboard, quietly, without any request."""
+
+import json
+import re
+import shutil
+from importlib import util
+
+import numpy as np
+import pytest
+import torch
+from commands import ROOT
+
+import charlm
+import corpus
+import gates
+import seq2seq
+from lab import results
+
+DEMO = ROOT / "demo"
+spec = util.spec_from_file_location("demo_export", DEMO / "export.py")
+export = util.module_from_spec(spec)
+spec.loader.exec_module(export)
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+TEXT = "What the gradient “sees” is a product: 0.9⁵⁰ ≈ 0.005."
+DIGITS = "31415926535897932384"
+ABSOLUTE = 1e-5  # between the page's numbers and Python's, for the same weights
+
+
+needs_models = pytest.mark.skipif(
+    not export.MODELS.exists(), reason="demo/models.js is not there: run python demo/export.py"
+)
+
+
+@pytest.fixture(scope="module")
+def exported():
+    return export.read()
+
+
+# ---- what export.py writes
+
+
+@needs_models
+def test_the_models_fit_in_a_megabyte_and_the_page_refers_to_nothing_outside():
+    assert export.MODELS.stat().st_size < 1_000_000
+    for path in DEMO.iterdir():
+        if path.suffix in (".html", ".css", ".js") and path != export.MODELS:
+            addresses = re.findall(r"\w+://[^\s\"']+", path.read_text(encoding="utf-8"))
+            assert set(addresses) <= {"http://www.w3.org/2000/svg"}, path.name  # a name, not an address
+
+
+@needs_models
+def test_the_figures_are_those_of_outputs(exported):
+    now = json.loads(json.dumps(export.figures()))
+    assert exported["figures"] == now, "outputs/ has changed: run python demo/export.py --figures"
+
+
+def test_rounded_weights_are_within_half_a_unit_and_come_back_as_they_were_written():
+    W = torch.randn(5, 7, generator=torch.Generator().manual_seed(0))
+    model = {"weights": {"W": export.rounded(W), "b": export.rounded(W[0])}}
+    units = W.abs().amax(1, keepdim=True) / 127
+    read = export.weights(model)
+    assert read["W"].shape == (5, 7) and read["b"].shape == (7,)
+    assert ((read["W"] - W).abs() <= units * 0.5001).all()
+    again = export.weights({"weights": {"W": export.rounded(read["W"])}})
+    torch.testing.assert_close(again["W"], read["W"], rtol=1e-6, atol=0)
+
+
+def test_a_training_gives_the_weights_that_it_ends_with(monkeypatch):
+    """seq2seq's training with the same configuration, stepped through here, ends with the same weights."""
+    monkeypatch.setattr(seq2seq, "LONGEST_TEST", 2)
+    monkeypatch.setattr(seq2seq, "TEST_SEQUENCES", 2)
+    config = seq2seq.configuration([1, 3], True, 5, steps=2)
+    record = export.train(config, export.trainings.Keeper())
+    model = seq2seq.build(config)
+    optimizer = torch.optim.Adam(model.parameters(), lr=config["learning_rate"], fused=True)
+    draws = seq2seq.generator(5, "training")
+    for _ in range(2):
+        source = seq2seq.random_digits(seq2seq.BATCH, 1, 3, draws)
+        seq2seq.train_step(model, optimizer, source, seq2seq.answer(source))
+    assert record["step"] == 2
+    assert record["weights"] == {name: export.rounded(W) for name, W in model.state_dict().items()}
+
+
+# ---- the page
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install playwright")
+    if not CHROMIUM:
+        pytest.skip("no browser: install Debian's chromium")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens the page from its file; afterwards nothing may have been complained about or asked for elsewhere."""
+    contexts, complaints, requests = [], [], []
+
+    def open_page(reduced_motion="reduce", width=1280, clock=False, **options):
+        context = browser.new_context(
+            reduced_motion=reduced_motion, viewport={"width": width, "height": 900}, **options
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(120_000)  # a busy machine is slow, not wrong
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        if clock:
+            page.clock.install(time=0)
+        page.goto((DEMO / "index.html").as_uri())
+        if clock:
+            page.clock.pause_at(10**8)  # from here on time passes only in page.clock.run_for
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert [url for url in requests if not url.startswith((DEMO.as_uri(), "data:"))] == []
+
+
+@pytest.fixture
+def page(open_page):
+    return open_page()
+
+
+def table(page, selector):
+    """A table's rows by their heading."""
+    rows = page.locator(f"{selector} tr").all()
+    return {row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows}
+
+
+def slide(page, selector, key, times):
+    page.locator(selector).focus()
+    for _ in range(times):
+        page.keyboard.press(key)
+
+
+def levels(page, selector):
+    return page.evaluate(
+        "s => [...document.querySelectorAll(s)].map(t => Number(t.style.getPropertyValue('--level') || 0))", selector
+    )
+
+
+# ---- panel 1
+
+
+@needs_models
+def test_the_character_model_computes_what_charlm_computes(page, exported):
+    model = export.character_model(exported["characters"])
+    text = corpus.load()
+    ids = torch.from_numpy(text.encode(TEXT + "∅ß"))[:, None]
+    with torch.no_grad():
+        expected = model(ids)[0][:, 0]  # (time, vocabulary)
+    computed = page.evaluate(
+        """text => { const model = new CharacterModel(EXPORTED.characters);
+        let state = model.first; return [...text].map(c => [...model.logits(state = model.read(state, c))]); }""",
+        TEXT + "∅ß",
+    )
+    np.testing.assert_allclose(computed, expected, rtol=0, atol=ABSOLUTE)
+
+    page.get_by_label("A text for it to read").fill(TEXT)
+    bits = charlm.score(model, ids[: len(TEXT) - 1], ids[1 : len(TEXT)]).mean().item()
+    assert page.locator("#read-bits strong").inner_text() == f"{bits:.2f}"
+    likeliest = expected[len(TEXT) - 1].softmax(0)[:-1].topk(5)
+    shown = page.locator("#read-next .character").all_inner_texts()
+    assert [{"␣": " ", "⏎": "\n"}.get(s, s) for s in shown] == [text.characters[i] for i in likeliest.indices]
+
+
+@needs_models
+def test_at_temperature_0_it_writes_what_charlm_writes(page, exported):
+    text = corpus.load()
+    page.get_by_label("A text for it to read").fill("The state")
+    slide(page, "#read-temperature", "ArrowLeft", 5)
+    page.get_by_role("button", name="Go on").click()
+    page.wait_for_function("document.getElementById('read-text').value.length > 20")
+    model = export.character_model(exported["characters"])
+    ids = charlm.generate(model, torch.from_numpy(text.encode("The state")), 120, 0, torch.Generator())
+    assert page.locator("#read-text").input_value() == "The state" + text.decode(ids)
+    assert page.locator("#read-tokens .written").count() == 120
+
+
+@needs_models
+def test_the_temperature_changes_the_odds_that_are_drawn_from(page):
+    peaks = page.evaluate(
+        """[0, 0.5, 1, 1.5].map(t => { const model = new CharacterModel(EXPORTED.characters);
+        return Math.max(...model.odds(model.read(model.first, "T"), t)); })"""
+    )
+    assert peaks[0] == 1 and sorted(peaks, reverse=True) == peaks and len(set(peaks)) == 4
+
+
+@needs_models
+def test_the_arrow_keys_move_along_the_text_and_the_state_follows(page):
+    state = "document.querySelector('#read-state svg').innerHTML"
+    last = page.evaluate(state)
+    row = page.get_by_role("slider", name="Characters read")
+    row.focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(state) != last
+    page.keyboard.press("Home")
+    assert row.get_attribute("aria-valuetext") == "T, character 1"
+    assert "first character is given" in page.locator("#read-bits").inner_text()
+    page.keyboard.press("End")
+    assert page.evaluate(state) == last
+
+
+@needs_models
+def test_characters_never_seen_are_named_and_an_empty_text_is_no_mistake(page):
+    field = page.get_by_label("A text for it to read")
+    field.fill("a∅b😀")
+    assert page.locator("#read-unknown").inner_text().startswith("∅ 😀: never seen in training")
+    assert page.locator("#read-tokens .token").count() == 4
+    field.fill("ab")
+    assert page.locator("#read-unknown").inner_text() == ""
+    page.get_by_role("button", name="Clear").click()
+    assert page.locator("#read-tokens .token").count() == 0
+    assert page.locator("#read-bits").inner_text().startswith("Type something")
+
+
+# ---- panel 2
+
+PASSAGE = """([setting, text, output]) => {
+    const Q = { rows: 64, columns: 64, values: unpack(EXPORTED.vanishing.Q, Float64Array) };
+    const passage = new Passage(Q, setting, null, text);
+    return [...passage.sizesFrom(output).sizes]; }"""
+
+
+@needs_models
+def test_the_saved_experiments_give_the_saved_curves(page):
+    """vanishing.py's cases from its own matrix and draws, and gates.py's cells from torch's random numbers."""
+    curves = page.evaluate(
+        """() => { const Q = { rows: 64, columns: 64, values: unpack(EXPORTED.vanishing.Q, Float64Array) };
+        return savedExperiments().map(e => [...new Passage(Q, e.setting, e, "").sizesFrom(50).sizes.slice(-50)]); }"""
+    )
+    vanishing = [case["every_step"] for case in results.load("vanishing")["results"]["gradient_size"]]
+    saved = vanishing + list(results.load("gates")["results"]["every_step"].values())
+    np.testing.assert_allclose(curves, saved, rtol=ABSOLUTE, atol=0)
+    with pytest.raises(AssertionError):  # each single number is looked at, the smallest too
+        saved[-6] = [*saved[-6][:-1], saved[-6][-1] * (1 + 2 * ABSOLUTE)]
+        np.testing.assert_allclose(curves, saved, rtol=ABSOLUTE, atol=0)
+
+
+@needs_models
+def test_choosing_a_saved_experiment_shows_it_with_the_saved_points(page):
+    page.get_by_label("Experiment").select_option("radius 2.0, tanh")
+    # 1.1, 2.9, 13 and 110 are the published sizes.
+    assert table(page, "#signal-table")["this setting"] == ["1.1", "2.9", "13", "110"]
+    assert page.locator("#signal-chart .saved").count() == 50
+    assert page.locator("#signal-tokens .token").count() == 50
+    page.get_by_label("Experiment").select_option("LSTM, forget bias 3")
+    assert table(page, "#signal-table")["this setting"] == ["0.89", "0.41", "0.43", "0.46"]
+    assert page.get_by_label("Gate bias").input_value() == "3"
+
+
+@needs_models
+def test_linear_with_radius_09_reads_00052_fifty_steps_back(page):
+    slide(page, "#signal-radius", "ArrowLeft", 2)
+    page.get_by_label("linear", exact=True).check()
+    assert page.locator("#signal-radius-shown").inner_text() == "0.90"
+    assert table(page, "#signal-table")["this setting"] == ["0.9", "0.35", "0.072", "0.0052"]
+    sizes = page.evaluate(PASSAGE, [{"cell": "RNN", "radius": 0.9, "activation": "linear", "inputs": True}, TEXT, 50])
+    np.testing.assert_allclose(sizes, 0.9 ** np.arange(51), rtol=1e-9)
+
+
+@needs_models
+@pytest.mark.parametrize("name, bias", [("GRU", -2), ("LSTM", 3)])
+def test_a_gated_cell_passes_back_what_autograd_passes_back(page, name, bias):
+    """torch's own network and autograd, from the states that the page's inputs lead to."""
+    net, _ = gates.build({"GRU": torch.nn.GRU, "LSTM": torch.nn.LSTM}[name], bias, 0)
+    x = torch.tensor(page.evaluate("text => [...text].map(c => [...meaning(c)])", "a gate"), dtype=torch.float64)
+    zero = torch.zeros(1, gates.WIDTH, dtype=torch.float64)
+    states = [
+        (zero.requires_grad_(), torch.zeros_like(zero).requires_grad_()) if name == "LSTM" else (zero.requires_grad_(),)
+    ]
+    for x_t in x:
+        _, state = net(x_t[None], states[-1] if name == "LSTM" else states[-1][0])
+        state = state if name == "LSTM" else (state,)
+        for part in state:
+            part.retain_grad()
+        states.append(state)
+    (states[-1][0].sum() / 8).backward()  # 8 = √64: a vector of length 1
+    size = [
+        sum(part.grad.square().sum().item() for part in state if part.grad is not None) ** 0.5
+        for state in reversed(states)
+    ]
+    computed = page.evaluate(PASSAGE, [{"cell": name, "bias": bias, "inputs": True}, "a gate", 6])
+    np.testing.assert_allclose(computed, size, rtol=ABSOLUTE)
+
+
+@needs_models
+def test_every_control_of_panel_2_changes_the_curve_and_keeps_the_one_before(page):
+    def curve(kind):
+        return page.locator(f"#signal-chart .curve.{kind}").get_attribute("d")
+
+    assert page.locator("#signal-chart .ghost").count() == 0
+    changes = [
+        lambda: slide(page, "#signal-radius", "ArrowRight", 1),
+        lambda: page.get_by_label("linear", exact=True).check(),
+        lambda: page.get_by_label("tanh", exact=True).check(),
+        lambda: page.get_by_label("inputs", exact=True).uncheck(),
+        lambda: page.get_by_label("LSTM", exact=True).check(),
+        lambda: slide(page, "#signal-bias", "ArrowLeft", 1),
+        lambda: page.get_by_label("GRU", exact=True).check(),
+        lambda: page.get_by_label("inputs", exact=True).check(),
+        lambda: page.get_by_label("A sentence", exact=True).fill(
+            "Another sentence, as long as the fifty steps that count."
+        ),
+        lambda: page.get_by_role("button", name="linear with radius 0.9").click(),
+    ]
+    for change in changes:
+        this = table(page, "#signal-table")["this setting"]
+        change()
+        after = table(page, "#signal-table")
+        assert after["this setting"] != this
+        assert after["before"] == this
+        assert curve("ghost") and curve("now")
+
+
+@needs_models
+def test_controls_that_mean_nothing_for_a_cell_are_off(page):
+    radius, bias = page.get_by_label("Spectral radius"), page.get_by_label("Gate bias")
+    assert radius.is_enabled() and bias.is_disabled()
+    page.get_by_label("LSTM", exact=True).check()
+    assert radius.is_disabled() and bias.is_enabled() and page.get_by_label("linear", exact=True).is_disabled()
+
+
+@needs_models
+def test_the_output_position_is_chosen_by_key_or_click_and_the_curve_is_read_by_key(page):
+    row = page.get_by_role("slider", name="Output position")
+    row.focus()
+    page.keyboard.press("Home")
+    assert row.get_attribute("aria-valuenow") == "1"
+    assert table(page, "#signal-table")["this setting"][1:] == ["–", "–", "–"]
+    page.locator("#signal-tokens .token").nth(10).click()
+    assert row.get_attribute("aria-valuetext").startswith("token 11,")
+    lit = levels(page, "#signal-tokens .token")
+    assert min(lit[:11]) > 0 and max(lit[11:]) == 0
+    chart = page.get_by_role("slider", name="Steps back")
+    chart.focus()
+    page.keyboard.press("Home")
+    assert page.locator("#signal-readout").inner_text().startswith("1 0 steps back")
+    page.keyboard.press("ArrowRight")
+    size = table(page, "#signal-table")["this setting"][0]
+    assert page.locator("#signal-readout").inner_text().startswith(f"{size} 1 step back")
+    assert chart.get_attribute("aria-valuetext") == page.locator("#signal-readout").inner_text()
+
+
+OBSERVED = """select => { window.seen = []; const frame = window.requestAnimationFrame.bind(window);
+    window.requestAnimationFrame = step => frame(now => { step(now); seen.push(eval(select)); }); }"""
+
+
+@needs_models
+def test_the_state_rolls_forward_and_the_gradient_comes_back(open_page):
+    page = open_page(reduced_motion="no-preference", clock=True)
+    page.evaluate(
+        OBSERVED,
+        """(() => { const tokens = [...document.querySelectorAll("#signal-tokens .token")];
+        return [tokens.filter(t => !t.classList.contains("waiting")).length,
+                tokens.findIndex(t => Number(t.style.getPropertyValue("--level")) > 0)]; })()""",
+    )
+    page.locator("#signal-play").click()
+    assert page.locator("#signal-play").inner_text() == "Stop"
+    page.clock.run_for(10_000)
+    assert page.locator("#signal-play").inner_text() == "Play"
+    seen = page.evaluate("seen")
+    read = [count for count, first in seen if first < 0]  # while nothing is lit
+    lit = [first for _, first in seen if first >= 0]
+    assert read == sorted(read) and set(range(1, 61)) <= set(read)
+    assert lit == sorted(lit, reverse=True) and lit[0] >= 58 and len(set(lit)) > 50
+
+
+@needs_models
+def test_60_tokens_leave_time_for_60_frames_a_second(open_page):
+    """What a frame costs the page, layout included, is measured; how often it is shown is up to the machine."""
+    page = open_page(reduced_motion="no-preference")
+    page.evaluate(
+        """() => { window.costs = []; const frame = window.requestAnimationFrame.bind(window);
+        window.requestAnimationFrame = step => frame(now => { const began = performance.now(); step(now);
+        document.body.offsetHeight; costs.push(performance.now() - began); }); }"""
+    )
+    page.locator("#signal-play").click()
+    page.wait_for_function("document.getElementById('signal-play').textContent === 'Play'")
+    assert page.locator("#signal-tokens .token").count() == 60
+    assert np.median(page.evaluate("costs")) < 1000 / 60
+
+
+@needs_models
+def test_a_sentence_can_be_empty_or_of_any_characters(page):
+    field = page.get_by_label("A sentence", exact=True)
+    field.fill("")
+    page.locator("#signal-play").click()
+    assert page.locator("#signal-tokens .token").count() == 0
+    field.fill("日本 😀")
+    assert page.locator("#signal-tokens .token").count() == 4
+
+
+# ---- panel 3
+
+
+@needs_models
+@pytest.mark.parametrize("name", ["without_attention", "attention"])
+def test_a_reversal_is_what_seq2seq_computes(page, exported, name):
+    model = export.digit_model(exported[name])
+    source = torch.tensor([[int(digit) for digit in DIGITS]])
+    written, looked = model.write(source, len(DIGITS))
+    computed = page.evaluate(
+        """([name, digits]) => new Reverser(EXPORTED[name]).write([...digits].map(Number)).map(
+        ({ digit, logits, weights }) => ({ digit, logits: [...logits], weights: weights && [...weights] }))""",
+        [name, DIGITS],
+    )
+    assert [step["digit"] for step in computed] == written[0].tolist()
+    with torch.no_grad():  # reading the digits that it wrote, all logits at once
+        expected = model(source, written)[0]
+    np.testing.assert_allclose([step["logits"] for step in computed], expected, rtol=0, atol=ABSOLUTE)
+    if looked is not None:
+        np.testing.assert_allclose([step["weights"] for step in computed], looked[:, :, 0], rtol=0, atol=ABSOLUTE)
+
+
+@needs_models
+def test_a_reversal_typed_by_keys(page, exported):
+    page.get_by_label("Up to 20 digits").focus()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("40x71")
+    assert "“x”" in page.locator("#bottleneck-note").inner_text()
+    rows = [row.locator("span").all_inner_texts() for row in page.locator("#bottleneck-rows .digits").all()]
+    assert rows[0] == ["4", "0", "7", "1"] and rows[1] == ["1", "7", "0", "4"]
+    for row, name in zip(rows[2:], ("without_attention", "attention"), strict=True):
+        written, _ = export.digit_model(exported[name]).write(torch.tensor([[4, 0, 7, 1]]), 4)
+        assert row == [str(digit) for digit in written[0].tolist()]
+    assert exported["attention"]["sequences_right"][3] > 0.9 and rows[3] == rows[1]
+    page.keyboard.type("23")
+    assert page.locator("#bottleneck-rows .digits").first.locator("span").count() == 6
+    page.keyboard.press("Tab")
+    assert page.locator("#bottleneck-note").inner_text() == ""
+
+
+@needs_models
+def test_wrong_digits_are_marked_and_counted(page, exported):
+    page.get_by_label("Up to 20 digits").fill(DIGITS)
+    for index, name in enumerate(("without_attention", "attention")):
+        written, _ = export.digit_model(exported[name]).write(torch.tensor([[int(d) for d in DIGITS]]), 20)
+        wrong = [digit != int(right) for digit, right in zip(written[0].tolist(), reversed(DIGITS), strict=True)]
+        row = page.locator("#bottleneck-rows .digits").nth(2 + index)
+        assert ["wrong" in span.get_attribute("class") for span in row.locator("span").all()] == wrong
+        assert page.locator(".digits-name").nth(2 + index).inner_text().endswith(f"{20 - sum(wrong)} of 20 right")
+
+
+@needs_models
+def test_where_a_digit_looked_is_told_by_key_and_by_pointer(page, exported):
+    _, looked = export.digit_model(exported["attention"]).write(torch.tensor([[int(d) for d in DIGITS]]), 20)
+    row = page.get_by_role("slider", name="Digits written with attention")
+    row.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    weights = looked[1, :, 0]
+    place = weights.argmax().item()
+    told = f"looked at digit {place + 1} read, {DIGITS[place]}, with weight {weights[place]:.2f}"
+    assert row.get_attribute("aria-valuetext").endswith(told)
+    lit = levels(page, "#bottleneck-rows .looked")
+    np.testing.assert_allclose(lit, weights, atol=6e-4)
+    page.locator("#bottleneck-rows .digits").nth(3).locator("span").nth(4).hover()
+    assert page.locator("#bottleneck-looked").inner_text().startswith("Digit 5 written")
+
+
+@needs_models
+def test_the_grid_lights_up_as_the_decoder_writes(open_page):
+    page = open_page(reduced_motion="no-preference", clock=True)
+    page.get_by_label("Up to 20 digits").fill("0123456789")
+    page.evaluate(
+        OBSERVED,
+        """[document.querySelectorAll("#bottleneck-rows .digits")[3].children.length,
+        document.querySelectorAll("#bottleneck-grid text").length - 10]""",  # a column's digit each, and a row's
+    )
+    page.get_by_role("button", name="Watch them write").click()
+    page.clock.run_for(3_000)
+    seen = page.evaluate("seen")
+    assert seen == sorted(seen) and [list(pair) for pair in sorted(set(map(tuple, seen)))] == [
+        [i, i] for i in range(11)
+    ]
+
+
+@needs_models
+def test_random_digits_are_twenty_and_no_digits_are_no_mistake(page):
+    page.get_by_role("button", name="20 random digits").click()
+    assert re.fullmatch(r"\d{20}", page.get_by_label("Up to 20 digits").input_value())
+    page.get_by_label("Up to 20 digits").fill("")
+    assert page.locator("#bottleneck-looked").inner_text() == "Type a digit."
+    page.locator("#bottleneck-play").click()
+
+
+# ---- panel 4
+
+
+@needs_models
+def test_the_rnn_counts_its_steps_and_attention_needs_one(open_page):
+    page = open_page(reduced_motion="no-preference", clock=True)
+    page.get_by_label("A sentence, one token for each word").fill("a b c d e")
+    page.evaluate(
+        OBSERVED, """["rnn", "attention"].map(name => document.getElementById(`serial-${name}-count`).textContent)"""
+    )
+    page.get_by_role("button", name="Run both").click()
+    page.clock.run_for(3_000)
+    seen = [tuple(pair) for pair in page.evaluate("seen")]
+    assert list(dict.fromkeys(seen)) == [
+        ("step 0 of 5", "step 0 of 1"),
+        *((f"step {i} of 5", "step 1 of 1") for i in range(1, 6)),
+    ]
+
+
+@needs_models
+def test_the_way_between_two_tokens(page):
+    page.locator("#serial-from").select_option("3 that")
+    page.locator("#serial-to").select_option("11 left")
+    assert "8 steps" in page.locator("#serial-path-readout").inner_text()
+    assert page.locator("#serial-path .hop").count() == 8 and page.locator("#serial-path .leap").count() == 1
+    page.get_by_label("A sentence, one token for each word").fill("one")
+    assert "same token" in page.locator("#serial-path-readout").inner_text()
+    page.get_by_label("A sentence, one token for each word").fill("")
+    assert page.locator("#serial-path-readout").inner_text() == "Type a sentence."
+
+
+@needs_models
+def test_what_a_text_costs_is_what_parallel_counted(page):
+    parallel = results.load("parallel")["results"]
+    rows = table(page, "#serial-table")
+    assert rows["steps, one after the other"] == ["1,024", "1"]
+    for cell, name in zip(rows["operations for the whole text"], ("GRU", "attention"), strict=True):
+        assert cell == f"{parallel[name]['GFLOPs']:.2g} × 10⁹"
+    slide(page, "#serial-length", "End", 1)
+    rows = table(page, "#serial-table")
+    # a key and a value of width 256 for each of 16,384 tokens; 4 bytes each
+    assert rows["numbers kept for the next token"] == ["256", f"{2 * 256 * 16384:,}"]
+    assert rows["the same in float32"] == ["1 KiB", "32 MiB"]
+
+
+# ---- panel 5
+
+
+def expected_answers(figures):
+    """Which option is right, from the saved outputs, in the page's order; of each experiment that is saved."""
+    saved = {name: results.load(name)["results"] for name in figures}
+    size = {name: sizes[-1] for name, sizes in saved["gates"]["gradient_size"].items()}
+    cells = ["RNN", "GRU, default", "LSTM, forget bias 1"]
+    yield cells.index(max(cells, key=size.get))
+    yield 2  # the third option is what bias 3 leaves
+
+    cases = saved["vanishing"]["gradient_size"]
+    ends = {(c["radius"], c["activation"]): c["sizes"][-1] for c in cases if c.get("inputs", True)}
+    yield int(np.argmin(np.abs(np.log(ends[0.9, "linear"] / np.array([0.9, 0.5, 0.05, 0.005])))))
+    yield int(np.digitize(-ends[1.1, "tanh"], [-10, -0.1]))
+
+    if "reverse" in saved:
+        runs = zip(saved["reverse"]["runs"], saved["reverse"]["details"], strict=True)
+        runs = [run | details for run, details in runs if not run["attention"]]
+        whole = np.mean([run["sequences_right"] for run in runs if run["length"] == 20])
+        yield int(np.argmin(np.abs(np.log(whole / np.array([0.02, 0.15, 0.5, 0.9])))))
+        places = np.mean([run["right_by_position"] for run in runs if run["length"] == 40], axis=0)
+        lead = places[:5].mean() - places[-5:].mean()
+        yield 0 if lead > 0.1 else 1 if lead < -0.1 else 2
+
+    yield 0 if saved["parallel"]["GRU"]["ms"] < saved["parallel"]["attention"]["ms"] else 1
+
+    runs = saved["char_models"]["runs"]
+    bits = {cell: [run["validation_bits_per_char"] for run in runs if run["cell"] == cell] for cell in charlm.CELLS}
+    yield int(np.argmin([min(saved["kneser_ney"]["bits_per_char"]), *map(np.mean, bits.values())]))
+
+
+@needs_models
+def test_the_answers_are_those_of_the_outputs_and_the_first_try_counts(page, exported):
+    questions = page.locator("fieldset.question").all()
+    answers = list(expected_answers(exported["figures"]))
+    for question, answer in zip(questions, answers, strict=True):
+        question.get_by_role("radio").nth(answer).check()
+        assert "right" in question.locator("label").nth(answer).get_attribute("class")
+        assert question.locator(".because").inner_text().startswith("Right.")
+        other = (answer + 1) % 3
+        question.get_by_role("radio").nth(other).check()
+        assert question.locator(".because").inner_text().startswith("No.")
+        assert "right" not in question.locator("label").nth(other).get_attribute("class")
+    assert page.locator("#questions-score").inner_text() == f"{len(answers)} of {len(answers)} right at the first try."
+
+
+@needs_models
+def test_an_answer_leads_to_the_panel_that_shows_it(page):
+    question = page.locator("fieldset.question").nth(1)
+    question.get_by_role("radio").first.check()
+    question.get_by_role("link").click()
+    assert page.url.endswith("#signal")
+    assert page.get_by_label("LSTM", exact=True).is_checked() and page.get_by_label("Gate bias").input_value() == "3"
+    for question in page.locator("fieldset.question").all():
+        question.get_by_role("radio").first.check()
+        assert page.locator(question.get_by_role("link").get_attribute("href")).count() == 1
+
+
+# ---- for everybody
+
+
+@needs_models
+def test_everything_can_be_reached_by_tab_and_has_a_name(page):
+    controls = page.evaluate(
+        """() => [...document.querySelectorAll("a[href], button, input, select, textarea, [role=slider]")].map(e =>
+        [e.tabIndex, e.ariaLabel || [...(e.labels ?? [])].map(l => l.textContent).join() || e.textContent])"""
+    )
+    assert len(controls) > 40
+    for tab_index, name in controls:
+        assert tab_index == 0 and name.strip(), name
+    assert page.evaluate("[...document.querySelectorAll('[role=img]')].every(e => e.getAttribute('aria-label'))")
+    referred = page.evaluate(
+        """() => ["for", "aria-describedby", "aria-labelledby"].flatMap(name =>
+        [...document.querySelectorAll(`[${name}]`)].map(e => e.getAttribute(name)))"""
+    )
+    assert page.evaluate("ids => ids.filter(id => !document.getElementById(id))", referred) == []
+    assert page.evaluate("[...document.querySelectorAll('section')].every(s => s.getAttribute('aria-labelledby'))")
+
+
+@needs_models
+def test_a_screen_reader_hears_one_quiet_summary_not_every_step(page):
+    live = page.locator("[role=status], [aria-live], output").all()
+    assert sorted(region.get_attribute("id") for region in live) == ["bottleneck-note", "read-unknown", "said"]
+    page.evaluate(
+        """() => { window.heard = []; const said = document.getElementById("said");
+        new MutationObserver(() => heard.push(said.textContent)).observe(said, { childList: true }); }"""
+    )
+    slide(page, "#signal-radius", "ArrowRight", 5)
+    page.wait_for_function("heard.length > 0")
+    (said,) = page.evaluate("heard")
+    assert said.startswith("plain RNN, radius 1.25, tanh: ")
+
+
+@needs_models
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark_can_be_read(open_page, scheme):
+    page = open_page(color_scheme=scheme)
+
+    def luminance(name):
+        channels = page.evaluate(
+            """name => { const e = document.createElement("i"); e.style.color = `var(${name})`; document.body.append(e);
+            return getComputedStyle(e).color.match(/[\\d.]+/g).slice(0, 3).map(Number); }""",
+            name,
+        )
+        parts = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    for front, back in [
+        ("--ink", "--paper"),
+        ("--soft", "--paper"),
+        ("--accent", "--paper"),
+        ("--on-accent", "--accent"),
+    ]:
+        bright, dim = sorted([luminance(front), luminance(back)], reverse=True)
+        assert (bright + 0.05) / (dim + 0.05) >= 4.5, (front, back)  # WCAG's AA for text
+    assert (luminance("--paper") > 0.5) == (scheme == "light")
+
+
+@needs_models
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_nothing_is_wider_than_the_window(open_page, width):
+    page = open_page(width=width)
+    page.get_by_label("Experiment").select_option("radius 1.1, tanh, no inputs")
+    page.get_by_label("Up to 20 digits").fill(DIGITS)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@needs_models
+def test_with_reduced_motion_everything_is_there_at_once(page):
+    page.get_by_role("button", name="linear with radius 0.9").click()
+    page.locator("#signal-play").click()
+    page.evaluate(
+        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
+    )
+    assert page.locator("#signal-play").inner_text() == "Play"
+    assert page.locator("#signal-tokens .waiting, #signal-tokens .pulse").count() == 0
+    assert min(levels(page, "#signal-tokens .token")) > 0

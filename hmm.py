@@ -10,12 +10,22 @@ state it is the add-one model without context, exactly. Everything that the mode
 states it is in, so its memory is log2 N bits at most; what they learn to tell apart, unasked, is vowels from
 consonants, the parts of a word, numbers from words, and code from prose.
 
-    python hmm.py                                            20 min   all trainings, side by side
+    python hmm.py                                            27 min   all trainings, side by side
     python hmm.py --sample 300 --states 16 --seed 1                   train one model and let it write
 
-Prints, at the end:
+Prints, after a line for each training:
 
-@@@
+    beside counting: validation bits/char, the same characters scored
+    previous 0 characters, add-one: 4.989
+    previous 1 characters, add-one: 4.033
+    previous 2 characters, add-one: 3.494
+     1 states: 4.989 (seeds 4.989 to 4.989)
+     2 states: 4.843 (seeds 4.769 to 4.989)
+     4 states: 4.606 (seeds 4.595 to 4.620)
+     8 states: 4.315 (seeds 4.300 to 4.344)
+    16 states: 4.106 (seeds 4.093 to 4.112)
+    32 states: 3.889 (seeds 3.884 to 3.892)
+    64 states: 3.642 (seeds 3.634 to 3.649)
 
 Baum–Welch goes through pieces of 1,000 characters, each a sequence of its own; it starts from random rows and ends when
 an iteration gains less than 5e-5 bits per character, or after 200. Each character has been seen once more than it has,

@@ -34,13 +34,14 @@ EXPERIMENTS = {
     "corpus": False,
     "ngram": False,
     "kneser_ney": False,
+    "hmm": True,
     "cells_table": False,
     "char_models": True,
     "char_models_long": True,
     "ctc": False,
     "parallel": False,
 }
-READ_THE_TEXT = {"corpus", "ngram", "kneser_ney", "char_models", "char_models_long"}
+READ_THE_TEXT = {"corpus", "ngram", "kneser_ney", "hmm", "char_models", "char_models_long"}
 SHOWN = 5  # lines of figures that differ, for each experiment
 
 

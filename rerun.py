@@ -38,6 +38,7 @@ EXPERIMENTS = {
     "cells_table": False,
     "char_models": True,
     "char_models_long": True,
+    "reverse": True,
     "ctc": False,
     "parallel": False,
 }

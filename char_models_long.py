@@ -1,6 +1,6 @@
 """The same three models trained four times as long: better on what they have read, worse on what they haven't.
 
-    python char_models_long.py          36 min
+    python char_models_long.py          38 min
 
 Prints:
 

@@ -311,7 +311,7 @@ def parse(argv):
     parser.add_argument("--save", metavar="FILE", type=Path, help="write the weights of the best step")
     parser.add_argument("--load", metavar="FILE", type=Path, help="use saved weights instead of training")
     parser.add_argument("--sample", metavar="N", type=script.positive_int, help="write N characters of text")
-    parser.add_argument("--prompt", metavar="TEXT", default="The ", help="how the text begins")
+    parser.add_argument("--prompt", metavar="TEXT", type=script.utf8, default="The ", help="how the text begins")
     parser.add_argument("--temperature", type=script.non_negative_float, default=1.0, help="0: always the likeliest")
     parser.add_argument("--seed", metavar="S", type=script.seed, default=0, dest="sample_seed", help="of the sample")
     arguments = parser.parse_args(argv)
@@ -321,6 +321,10 @@ def parse(argv):
         parser.error("a CELL and a SEED are trained; a FILE to --load has been")
     if arguments.forget_bias is not None and arguments.cell != "LSTM":
         parser.error(f"--forget-bias: only an LSTM has a forget gate, not {arguments.cell or 'a loaded model'}")
+    if arguments.load and (ignored := arguments.changed.keys() & {"save", "lr", "hidden", "clip"}):
+        parser.error(f"--{', --'.join(sorted(ignored))}: a model to --load isn't trained")
+    if arguments.save and (arguments.save.is_dir() or not arguments.save.name):
+        parser.error(f"--save: {arguments.save} is a folder; name a file")
     if not arguments.prompt:
         parser.error("--prompt: a text begins with one character at least")
     return arguments

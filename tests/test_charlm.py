@@ -519,3 +519,19 @@ def test_a_text_that_changed_under_a_training_stops_it(data):
     write_text(data, train=TRAIN + "!")
     with pytest.raises(script.UserError, match="changed"):
         charlm.train(config, Keeper())
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["GRU", "0", "--save", "."], ["--save", "folder"]),
+        (["--load", "model.pt", "--save", "again.pt"], ["--save", "isn't trained"]),
+        (["--load", "model.pt", "--lr", "5"], ["--lr", "isn't trained"]),
+        (["GRU", "0", "--prompt", "\udcff"], ["--prompt", "UTF-8"]),
+    ],
+)
+def test_arguments_that_cannot_be_meant_are_refused_before_training(arguments, words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        charlm.main(arguments)
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and all(word in error for word in words)

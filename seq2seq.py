@@ -22,10 +22,10 @@ model is right, both read the same. There is no end symbol: the answer is as lon
 In a batch of mixed lengths the encoder's last state is that of the last real digit, padding gets no attention, and what
 is behind an answer's end costs nothing.
 
-What the post leaves open, and is chosen here: the gradient is clipped, as in the post's character models, since its
-figures come out only then (reverse_40_unclipped.py shows what happens without); the state that asks is the one before
-the step, as in the paper; W_enc, W_dec and v have no biases, as in the paper; weights are drawn as torch draws them. In
-the paper the encoder reads both ways and the output layer sees the context too; reverse_bahdanau.py has that.
+What the post leaves open, and is chosen here: the gradient is clipped, as in the post's character models
+(reverse_40_unclipped.py does without); the state that asks is the one before the step, as in the paper; W_enc, W_dec
+and v have no biases, as in the paper; weights are drawn as torch draws them. In the paper the encoder reads both ways
+and the output layer sees the context too; reverse_bahdanau.py has that.
 
 Sources: Cho et al. (2014) and Sutskever, Vinyals and Le (2014) for the encoder and decoder; Bahdanau, Cho and Bengio
 (2015) for attention. The test compares it with a plain listing, tests/plain_seq2seq.py.

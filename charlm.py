@@ -207,10 +207,12 @@ def check(text, config):
     """Refuse at once what could only fail later."""
     if len(text.train) <= WINDOW:
         raise UserError(
-            f"the training text has {len(text.train)} characters: a window and the one after it take {WINDOW + 1}"
+            f"the training text has {script.counted(len(text.train), 'character')}:"
+            f" a window and the one after it take {WINDOW + 1}"
         )
     if len(text.validation) < 2:
-        raise UserError(f"the validation text has {len(text.validation)} character: there is no next one to score")
+        has = script.counted(len(text.validation), "character")
+        raise UserError(f"the validation text has {has}: there is no next one to score")
     if text.fingerprint != config["text"]:
         raise UserError("the text has changed since this training was set up: start it again")
     if config["save"] and not os.access(Path(config["save"]).parent, os.W_OK):
@@ -325,6 +327,9 @@ def parse(argv):
         parser.error(f"--{', --'.join(sorted(ignored))}: a model to --load isn't trained")
     if arguments.save and (arguments.save.is_dir() or not arguments.save.name):
         parser.error(f"--save: {arguments.save} is a folder; name a file")
+    written = {"prompt": "--prompt", "temperature": "--temperature", "sample_seed": "--seed"}
+    if not arguments.sample and (idle := [written[name] for name in written if name in arguments.changed]):
+        parser.error(f"{', '.join(idle)}: what writes is --sample N, which isn't there")
     if not arguments.prompt:
         parser.error("--prompt: a text begins with one character at least")
     return arguments
@@ -337,14 +342,15 @@ def main(argv=None):
     results = Results("charlm", arguments, corpus=text.fingerprint, seeds=[seed], device=arguments.device)
     weights = arguments.load or arguments.save
     if not arguments.load:
-        if not weights:
-            weights = script.ROOT / "work" / f"charlm-{arguments.cell}-{arguments.seed}.pt"
-            weights.parent.mkdir(exist_ok=True)
         config = configuration(
             arguments.cell, arguments.seed, text, arguments.steps, arguments.data, weights,
             learning_rate=arguments.lr, hidden=arguments.hidden, clip=arguments.clip,
             forget_bias=arguments.forget_bias, device=arguments.device,
         )  # fmt: skip
+        if not weights:
+            weights = script.ROOT / "work" / f"charlm-{trainings.key_of(config)}.pt"
+            weights.parent.mkdir(exist_ok=True)
+            config["save"] = str(weights)
         check(text, config)
         for record in trainings.run(train, [config], name="charlm", jobs=1, describe=describe):
             if "diverged_at_step" not in record:
@@ -352,7 +358,7 @@ def main(argv=None):
     if arguments.load or arguments.sample:
         write_text(results, arguments, text, weights)
     if not (arguments.load or arguments.save):
-        weights.unlink()
+        weights.unlink(missing_ok=True)
     results.save()
 
 
@@ -382,7 +388,7 @@ def write_text(results, arguments, text, weights):
     if arguments.sample:
         prompt = torch.from_numpy(text.encode(arguments.prompt)).to(device)
         if unknown := (prompt == text.size - 1).sum().item():
-            script.note(f"{unknown} of {len(prompt)} characters of the prompt were never seen in training")
+            script.note(f"of the prompt's {script.counted(len(prompt), 'character')} training never showed {unknown}")
         generator = torch.Generator().manual_seed(arguments.sample_seed)
         written = text.decode(generate(model, prompt, arguments.sample, arguments.temperature, generator))
         results.print(f"\n{describe(config)}, step {step:,}, at temperature {arguments.temperature:g}:")

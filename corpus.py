@@ -27,6 +27,7 @@ Sources: the grammar is that of MDX (mdxjs.com) with dollar mathematics, read ge
 too: <!-- HTML comments --> go, <https://links> stay, and a dollar that can't open or close mathematics is money.
 """
 
+import argparse
 import difflib
 import hashlib
 import re
@@ -111,7 +112,9 @@ def build(posts: dict[str, str], held_out: Sequence[str]) -> tuple[str, str]:
     for purpose, names in (("train on", texts.keys() - set(held_out)), ("validate on", set(held_out))):
         part = [text for name, text in texts.items() if name in names and text]
         if not part:
-            raise UserError(f"no text is left to {purpose}: of {len(posts)} posts, {len(names)} are for it")
+            raise UserError(
+                f"no text is left to {purpose}: of {script.counted(len(posts), 'post')}, {len(names)} for it"
+            )
         parts.append("\n\n".join(part) + "\n")
     return parts[0], parts[1]
 
@@ -134,7 +137,9 @@ def read_posts(folder: Path) -> dict[str, str]:
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder} to read posts from")
     paths = [
-        path.relative_to(folder) for path in folder.rglob("*") if path.suffix in (".md", ".mdx") and path.is_file()
+        path.relative_to(folder)
+        for path in folder.rglob("*")
+        if path.suffix.lower() in (".md", ".mdx") and path.is_file()
     ]
     paths = sorted((path for path in paths if not any(part.startswith(".") for part in path.parts)), key=Path.as_posix)
     if not paths:
@@ -206,9 +211,9 @@ def load(folder: Path | None = None) -> Corpus:
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder} to read a text from; corpus.py --posts makes one")
     texts = {name: read(folder / name) for name in (TRAIN, VALIDATION)}
-    for name, text in texts.items():
-        if not text:
-            raise UserError(f"{folder / name} is empty: there is nothing to learn from")
+    for name, purpose in (TRAIN, "learn from"), (VALIDATION, "validate on"):
+        if not texts[name]:
+            raise UserError(f"{folder / name} is empty: there is nothing to {purpose}")
     return Corpus(texts[TRAIN], texts[VALIDATION])
 
 
@@ -259,12 +264,25 @@ def write(folder: Path, train: str, validation: str):
         raise UserError(f"can't write in {folder}: {error.strerror}; name a folder that can be written") from None
 
 
+def shown(character: str) -> str:
+    """The character, or its escape where nobody would see it or a terminal would obey it."""
+    return character if character.isprintable() and not character.isspace() else ascii(character)
+
+
+def names(text: str) -> list[str]:
+    """Posts' names with commas between them, as an argument's type."""
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError(f"must be names of posts with commas between them, not {text!r}")
+    return found
+
+
 def parse(argv):
     parser = script.Arguments(__doc__)
     add_argument(parser)
     parser.add_argument("--build", action="store_true", help="make the frozen text again from data/posts")
     parser.add_argument("--posts", metavar="DIR", type=Path, help="make a text from these posts")
-    parser.add_argument("--held-out", metavar="A,B", help="the names of the posts to validate on")
+    parser.add_argument("--held-out", metavar="A,B", type=names, help="the names of the posts to validate on")
     parser.add_argument("--into", metavar="DIR", type=Path, help="where the two texts go")
     arguments = parser.parse_args(argv)
     own = [arguments.posts, arguments.held_out, arguments.into]
@@ -283,7 +301,7 @@ def main(argv=None):
     if arguments.build:
         write(DATA, *build(read_posts(DATA / "posts"), HELD_OUT))
     elif arguments.posts:
-        write(folder, *build(read_posts(arguments.posts), [name.strip() for name in arguments.held_out.split(",")]))
+        write(folder, *build(read_posts(arguments.posts), arguments.held_out))
     verified = verify(folder)
     text = load(folder)
     results = Results("corpus", arguments, corpus=text.fingerprint)
@@ -303,7 +321,7 @@ def main(argv=None):
 
     results.print()
     results.print("the text itself")
-    results.print(f"never seen: {' '.join(f'{character} {count}' for character, count in unseen.most_common())}")
+    results.print(f"never seen: {' '.join(f'{shown(character)} {count}' for character, count in unseen.most_common())}")
     for name, part in ("train", text.train), ("validation", text.validation):
         shares = kinds(part)
         results.print(f"{name:<10}: " + ", ".join(f"{100 * share:.1f}% {kind}" for kind, share in shares.items()))

@@ -12,6 +12,7 @@ import argparse
 import errno
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -133,13 +134,22 @@ def _number(text: str) -> float:
         return math.nan
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 character``, ``1,000 characters``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def note(text: str):
     """Tell the user something that isn't a result."""
     print(text, file=sys.stderr, flush=True)
 
 
 def run(main: Callable[[], int | None]):
-    """Run a script: exit status 2 with one line for a user's mistake, 1 for a diverged training, 130 for Ctrl-C."""
+    """Run a script: exit status 2 with one line for a user's mistake, 1 for a diverged training, 130 for Ctrl-C.
+
+    SIGTERM ends a script as Ctrl-C does, so that what it started is put away; its status is 143.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
     # A terminal that can't show a character gets an escape for it: printing a sample must not end a run.
     for stream in sys.stdout, sys.stderr:
         if stream:  # None where the user closed it
@@ -155,9 +165,9 @@ def run(main: Callable[[], int | None]):
     except Diverged as error:
         note(f"{prog}: {error}")
         status = 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         note(f"{prog}: interrupted")
-        status = 130
+        status = 128 + (error.args[0] if error.args else signal.SIGINT)
     except BrokenPipeError:  # the reader (head, less) has gone
         _say_no_more()
         status = 141
@@ -168,6 +178,10 @@ def run(main: Callable[[], int | None]):
         _say_no_more()
         status = 1
     sys.exit(status)
+
+
+def _interrupt(number, frame):
+    raise KeyboardInterrupt(number)
 
 
 def _say_no_more():

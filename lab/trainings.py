@@ -181,7 +181,7 @@ def run(
     and SomeDiverged is raised after the last record.
     """
     torch.set_num_threads(1)  # here too: what is computed from the records depends on cores no more than they do
-    order = [_key(config) for config in configs]
+    order = [key_of(config) for config in configs]
     trainings = {key: _plain(config) for key, config in zip(order, configs, strict=True)}
     folders = {key: _folder(work, name, key) for key in trainings}
     names = {key: describe(config) for key, config in trainings.items()}
@@ -305,7 +305,8 @@ def _folder(work: str | Path | None, name: str, key: str) -> Path:
     return Path(work or ROOT / "work") / name / key
 
 
-def _key(config: dict) -> str:
+def key_of(config: dict) -> str:
+    """A few letters that stand for a configuration and for no other."""
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:12]
 
 

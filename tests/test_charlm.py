@@ -338,7 +338,7 @@ def test_a_sample_says_which_step_it_is_from_and_how_much_of_the_prompt_is_unkno
     out, err = capsys.readouterr()
     assert f"GRU seed 0, step {record['best_step']:,}, at temperature 1:\nПривет" in out
     assert f"validation {record['best_validation_bits_per_char']:.3f} bits/char (197 characters scored)" in out
-    assert err.splitlines()[0] == "6 of 6 characters of the prompt were never seen in training"
+    assert err.splitlines()[0] == "of the prompt's 6 characters training never showed 6"
 
 
 def test_the_same_seed_writes_the_same_text_on_any_terminal(saved, data, tmp_path):
@@ -373,7 +373,17 @@ def test_a_training_prints_the_posts_line_and_writes_from_its_best_step(data, tm
         f"{record['best_validation_bits_per_char']:.3f} bits/char (197 characters scored)"
     )
     assert f"\nLSTM seed 0, step {record['best_step']}, at temperature 1:\nThe " in done.stdout
-    assert not (script.ROOT / "work" / "charlm-LSTM-0.pt").exists()
+
+
+def test_models_that_are_only_sampled_from_share_no_file(data, monkeypatch):
+    """Each of two commands that differ only in the steps writes from its own weights, which are then taken away."""
+    files = []
+    monkeypatch.setattr(charlm, "write_text", lambda results, arguments, text, weights: files.append(weights))
+    for steps in ("1", "2"):
+        charlm.main(["GRU", "0", steps, "--hidden", "4", "--data", str(data), "--sample", "1"])
+    first, second = files
+    assert first != second and first.parent == second.parent == script.ROOT / "work"
+    assert not first.exists() and not second.exists()
 
 
 def test_a_line_has_the_posts_form():
@@ -449,6 +459,8 @@ def test_counting_models_of_another_text_are_left_out_with_a_note(data, tmp_path
         ("GRU 0 --sample 5 --temperature -1", ["--temperature"]),
         ("GRU 0 --sample 5 --temperature nan", ["--temperature"]),
         ("GRU 0 --sample 5 --prompt=", ["--prompt"]),
+        ("GRU 0 --temperature 0.5 --prompt A", ["--prompt, --temperature", "--sample"]),
+        ("--load FILE --seed 1", ["--seed", "--sample"]),
         ("GRU 0 --load FILE", ["--load"]),
     ],
 )

@@ -238,10 +238,10 @@ def assert_refused(arguments, *words):
 def test_own_posts(tmp_path):
     write_posts(tmp_path, a="---\nt: 1\n---\n<A>naïve\n</A>", b="b", d="\ufeffd😀\r\ne\r\n", e="---\n---\n")
     (tmp_path / "c").mkdir()
-    (tmp_path / "c/index.md").write_text("c", encoding="utf-8")
+    (tmp_path / "c/index.MD").write_text("c", encoding="utf-8")
     (tmp_path / ".drafts").mkdir()
     (tmp_path / ".drafts/x.md").write_text("x", encoding="utf-8")
-    done = commands.run("corpus.py", *build(tmp_path, "b, c/index"))
+    done = commands.run("corpus.py", *build(tmp_path, "b, c/index,"))
     assert done.returncode == 0, done.stderr
     # 5 + 1 + 1 + 2 + 1 + 1 + 1: the emoji is one character; a post that is empty leaves nothing.
     assert (tmp_path / "made/blog_train.txt").read_bytes() == "naïve\n\nd😀\ne\n".encode()
@@ -265,13 +265,20 @@ def test_a_text_without_sums_is_read_and_said_to_be_unverified(tmp_path):
     assert "not verified: there is no SHA256SUMS beside the texts" in done.stdout
 
 
+def test_a_character_that_a_terminal_would_obey_or_nobody_would_see_is_shown_by_its_escape(tmp_path):
+    (tmp_path / "blog_train.txt").write_text("ab", encoding="utf-8")
+    (tmp_path / "blog_val.txt").write_text("a\x1b\n\u2028 ñ", encoding="utf-8")
+    done = commands.run("corpus.py", "--data", tmp_path)
+    assert r"never seen: '\x1b' 1 '\n' 1 '\u2028' 1 ' ' 1 ñ 1" in done.stdout.splitlines()
+
+
 def test_bad_posts(tmp_path):
     commands.assert_refused(commands.run("corpus.py", *build(tmp_path / "nowhere")), "no folder", "nowhere")
     assert_refused(build(tmp_path), "no .md or .mdx files in", str(tmp_path))
     write_posts(tmp_path, a="a", b="b", **{"error-bars": "c"})
     assert_refused(build(tmp_path, "eror-bars"), "'eror-bars'", "error-bars")
     assert_refused(build(tmp_path, "a,b,error-bars"), "no text is left to train on")
-    assert_refused(build(tmp_path, ","), "''")
+    commands.assert_refused(commands.run("corpus.py", *build(tmp_path, " ,")), "--held-out", "names of posts")
     (tmp_path / "a.md").write_text("another", encoding="utf-8")
     assert_refused(build(tmp_path), "two posts called 'a'")
     (tmp_path / "a.md").unlink()
@@ -289,7 +296,10 @@ def test_bad_texts(tmp_path):
     assert_refused(["--data", tmp_path], "blog_train.txt", "No such file")
     (tmp_path / "blog_train.txt").write_bytes(b"")
     (tmp_path / "blog_val.txt").write_bytes(b"b")
-    assert_refused(["--data", tmp_path], "blog_train.txt is empty")
+    assert_refused(["--data", tmp_path], "blog_train.txt is empty", "learn from")
+    (tmp_path / "blog_train.txt").write_bytes(b"a")
+    (tmp_path / "blog_val.txt").write_bytes(b"")
+    assert_refused(["--data", tmp_path], "blog_val.txt is empty", "validate on")
     (tmp_path / "blog_train.txt").write_bytes(b"abc\xff")
     assert_refused(["--data", tmp_path], "blog_train.txt", "not UTF-8", "offset 3")
 

@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import signal
 import sys
 
 import pytest
@@ -70,6 +71,7 @@ def test_help_shows_the_docstring_and_the_defaults(capsys):
         (script.UserError("no such cell"), 2, "no such cell"),
         (script.Diverged(17), 1, "step 17"),
         (KeyboardInterrupt(), 130, "interrupted"),
+        (KeyboardInterrupt(signal.SIGTERM), 143, "interrupted"),
     ],
 )
 def test_how_a_run_ends(raised, status, said, capsys, monkeypatch):

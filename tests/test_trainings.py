@@ -126,6 +126,19 @@ def test_a_sweep_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_sweep_that_is_told_to_end_says_so_in_two_lines(tmp_path):
+    """SIGTERM, as a shutdown sends it, is Ctrl-C without a terminal."""
+    sweep = start(tmp_path, 1, 0)
+    wait_until(lambda: progress(tmp_path))
+    sweep.terminate()
+    _, errors = sweep.communicate(timeout=20)
+    assert sweep.returncode == 128 + signal.SIGTERM
+    assert errors.splitlines() == [
+        "0 of 3 trainings are done; the same command goes on from here",
+        "toy_training.py: interrupted",
+    ]
+
+
 def test_an_interruption_at_any_step_changes_no_bit(tmp_path):
     """Every step once: the training ends there, as if killed, and another keeper goes on."""
 

@@ -39,6 +39,8 @@ EXPERIMENTS = {
     "char_models": True,
     "char_models_long": True,
     "reverse": True,
+    "reverse_40_lr": True,
+    "reverse_40_6000": True,
     "ctc": False,
     "parallel": False,
 }

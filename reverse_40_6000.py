@@ -2,9 +2,12 @@
 
 reverse.py at length 40 without attention, with 6,000 steps instead of 2,000 at the same learning rate of 3e-3.
 
-    python reverse_40_6000.py
+    python reverse_40_6000.py          3 min
 
-No full run is saved in outputs/ yet.
+Prints, first:
+
+    length 40, no attention, seed 0, 6,000 steps, learning rate 0.003: digits right 0.732, whole sequences right 0.015
+    length 40, no attention, seed 1, 6,000 steps, learning rate 0.003: digits right 0.728, whole sequences right 0.009
 
 Sources: as seq2seq.py.
 """

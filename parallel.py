@@ -134,7 +134,7 @@ def draw(results):
     for row, name in enumerate(names):
         runs = results[name]["every_run_ms"]
         time_taken.plot(runs, [row] * len(runs), "|", markersize=16, color=plots.COLOURS[1])
-        time_taken.plot(results[name]["ms"], row, "o", markersize=5, color=plots.COLOURS[-3])
+        time_taken.plot(results[name]["ms"], row, "o", markersize=5, color=plots.COLOURS[5])
     time_taken.set(xlabel="ms of one forward pass: every run, median", title="… in less time")
     time_taken.set_xlim(left=0)
     for axes in arithmetic, time_taken:

@@ -1,10 +1,11 @@
 """One style for all figures: readable in black and white, units on the axes, the same bytes when redrawn."""
 
 # Line styles and markers differ as well as colours, so that a figure still reads in black and white.
-COLOURS = ["#1b6ca8", "#d1495b", "#2e933c", "#e08e1b", "#6f4a8e", "#3a3a3a", "#1aa6a6", "#9c6644"]
+COLOURS = ["#1b6ca8", "#d1495b", "#2e933c", "#e08e1b", "#6f4a8e", "#3a3a3a", "#1aa6a6", "#9c6644", "#b5179e", "#8a8a8a"]
 LABEL_HEIGHT = 11  # points
 DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 3))]
-MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
+DASHES += [(0, (9, 2, 3, 2)), (0, (2, 1))]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*", "<", "h"]
 
 
 def subplots(*shape, size=(7.0, 4.2), **options):

@@ -120,7 +120,7 @@ def test_the_identity_cell_starts_as_le_jaitly_and_hinton_say():
     assert 0.0005 < layer.weight_ih_l0.std().item() < 0.0015
 
 
-@pytest.mark.parametrize("cell", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("cell", ["RNN", "GRU", "LSTM", "minGRU", "linear attention"])
 def test_the_gradient_at_the_first_state_agrees_with_finite_differences(cell):
     """Of each sequence's own loss, by torch's own layer in float64; for an LSTM with respect to h_1 and c_1."""
     torch.manual_seed(3)
@@ -129,7 +129,7 @@ def test_the_gradient_at_the_first_state_agrees_with_finite_differences(cell):
     is_lstm = isinstance(model.layer, nn.LSTM)
     with torch.no_grad():
         _, state = model.layer(x[:1])
-        parts = torch.stack(state if is_lstm else (state,))  # (part, 1, batch, hidden)
+        parts = torch.stack(state if is_lstm else (state,))  # (part, 1, batch, hidden), or (part, 1, batch, key, value)
 
         def losses(parts):
             states, _ = model.layer(x[1:], tuple(parts) if is_lstm else parts[0])
@@ -137,9 +137,11 @@ def test_the_gradient_at_the_first_state_agrees_with_finite_differences(cell):
 
         squares = torch.zeros(5, dtype=torch.float64)
         for part in range(len(parts)):
-            for unit in range(4):
+            for unit in range(parts[0, 0, 0].numel()):
                 step = torch.zeros_like(parts)
-                step[part, 0, :, unit] = 1e-5  # of all sequences at once: each loss depends on its own state only
+                step[part, 0].flatten(1)[:, unit] = (
+                    1e-5  # of all sequences at once: each loss depends on its own state only
+                )
                 squares += ((losses(parts + step) - losses(parts - step)) / 2e-5) ** 2
     assert recall.gradient_at_first_state(model, x, bit) == pytest.approx(squares.sqrt().mean().item(), rel=1e-6)
 
@@ -238,7 +240,7 @@ def test_gaps_are_doubled_for_the_cells_that_still_remember(sweep):
     assert tried[2] == [("GRU", 640), ("LSTM, forget bias 3", 640)]
     assert tried[3:5] == [[("LSTM, forget bias 3", 1280)], [("LSTM, forget bias 3", 2560)]]
     drops = dict(
-        line.split(":") for line in lines[lines.index(next(l for l in lines if "drops to chance" in l)) + 1 :][:8]
+        line.split(":") for line in lines[lines.index(next(l for l in lines if "drops to chance" in l)) + 1 :][:10]
     )
     assert {cell.strip(): gap.strip() for cell, gap in drops.items()} == {
         "RNN": "40",
@@ -249,6 +251,8 @@ def test_gaps_are_doubled_for_the_cells_that_still_remember(sweep):
         "LSTM, forget bias 3": "none up to 2,560",
         "LSTM, forget bias 6": "5",
         "LSTM, forget bias -5": "5",
+        "minGRU": "5",
+        "linear attention": "5",
     }
     assert lines[0] == "chance: 0.500 right, a loss of ln 2 = 0.693"
     assert "RNN                  gap    80: 0.500 (0.500 0.500 0.500); underflow -> 1.0e-02" in lines

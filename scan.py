@@ -1,0 +1,115 @@
+"""Recurrences that needn't wait for themselves: gates that read the input alone make a whole sequence one scan.
+
+No full run is saved in outputs/ yet.
+"""
+
+import torch
+from torch import nn
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import elu
+
+CHUNK = 64  # steps that linear attention takes at once; the result doesn't depend on it
+
+
+def loop(a, b, h0):
+    """All states (time, …) of h_t = a_t h_{t-1} + b_t, one after the other."""
+    h, states = h0, []
+    for a_t, b_t in zip(a, b, strict=True):
+        h = torch.addcmul(b_t, a_t, h)
+        states.append(h)
+    return torch.stack(states)
+
+
+def scan(a, b, h0):
+    """The same states in 2 log2(time) rounds."""
+    return Scan.apply(a, b, h0)
+
+
+def prefix(a, b):
+    """h_t = a_t h_{t-1} + b_t from a state of zero, with O(time) operations and no division.
+
+    Two steps are one step of the same kind, h_t = (a_t a_{t-1}) h_{t-2} + (a_t b_{t-1} + b_t): so every other state is
+    a sequence half as long, and the states between them are one step away from those.
+    """
+    h = torch.empty_like(b)
+    h[0] = b[0]
+    if len(b) > 1:
+        before = slice(0, len(b) - 1, 2)  # the partners of steps 1, 3, 5, …
+        h[1::2] = prefix(a[1::2] * a[before], torch.addcmul(b[1::2], a[1::2], b[before]))
+        h[2::2] = torch.addcmul(b[2::2], a[2::2], h[1:-1:2])
+    return h
+
+
+class Scan(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b, h0):
+        h = prefix(a, torch.cat([torch.addcmul(b[:1], a[:1], h0), b[1:]]))
+        ctx.save_for_backward(a, h0, h)
+        return h
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, dh):
+        """The gradient at h_t gathers what comes from later, g_t = dh_t + a_{t+1} g_{t+1}: a scan from the end."""
+        a, h0, h = ctx.saved_tensors
+        a = a.conj()
+        after = torch.cat([torch.zeros_like(a[:1]), a[1:].flip(0)])  # a_{t+1}, the last step first
+        g = prefix(after, dh.flip(0)).flip(0)
+        return g * torch.cat([h0[None], h[:-1]]).conj(), g, a[0] * g[0]
+
+
+class MinGRU(nn.Module):
+    """A GRU whose gate and candidate read the input alone; called like nn.GRU.
+
+    u_t = σ(W_u x_t + b_u),  n_t = W_n x_t + b_n,  h_t = u_t h_{t-1} + (1 - u_t) n_t
+    """
+
+    def __init__(self, input_size, hidden_size, recurrence=scan):
+        super().__init__()
+        self.input_product = nn.Linear(input_size, 2 * hidden_size)
+        self.recurrence = recurrence
+
+    def forward(self, x, state=None):
+        u, n = self.input_product(x).chunk(2, dim=-1)  # (time, batch, hidden) each
+        u = u.sigmoid()
+        h0 = torch.zeros_like(n[0]) if state is None else state[0]  # (batch, hidden)
+        h = self.recurrence(u, (1 - u) * n, h0)
+        return h, h[-1:]
+
+
+def feature_map(x):
+    """φ of linear attention: positive, so that no weight is."""
+    return elu(x) + 1
+
+
+def linear_attention(q, k, v, S, chunk):
+    """Causal sums S_t = S_{t-1} + k_t v_tᵀ as read by q_t, chunk by chunk: q_tᵀ S_t of all steps, and the last S.
+
+    Within a chunk every step sees every earlier one at once, as in attention; what came before the chunk is a state, as
+    in a recurrent layer. A chunk of one step is the recurrent form, a chunk of all steps the parallel one.
+    """
+    y = []
+    for q_c, k_c, v_c in zip(q.split(chunk, 1), k.split(chunk, 1), v.split(chunk, 1), strict=True):
+        within = (q_c @ k_c.mT).tril() @ v_c  # (batch, chunk, value), by weights (batch, chunk, chunk)
+        y.append(within if S is None else torch.baddbmm(within, q_c, S))
+        S = k_c.mT @ v_c if S is None else torch.baddbmm(S, k_c.mT, v_c)  # (batch, key, value)
+    return torch.cat(y, 1), S
+
+
+class LinearAttention(nn.Module):
+    """One head of causal linear attention, called like nn.GRU; its state is all it keeps of what it has read.
+
+    y_t = Σ_s≤t φ(q_t)ᵀφ(k_s) v_s / Σ_s≤t φ(q_t)ᵀφ(k_s); a value of 1 beside each v_s lets one sum carry both.
+    """
+
+    def __init__(self, input_size, hidden_size, chunk=CHUNK):
+        super().__init__()
+        self.input_product = nn.Linear(input_size, 3 * hidden_size)
+        self.chunk = chunk
+
+    def forward(self, x, state=None):
+        q, k, v = self.input_product(x).transpose(0, 1).chunk(3, dim=-1)  # (batch, time, hidden) each
+        v = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)  # (batch, time, hidden + 1)
+        S = None if state is None else state[0]  # (batch, hidden, hidden + 1)
+        y, S = linear_attention(feature_map(q), feature_map(k), v, S, self.chunk)
+        return (y[..., :-1] / y[..., -1:]).transpose(0, 1), S[None]  # (time, batch, hidden)

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 import attention
 import cells
 import reverse
+import reverse_mixed
 import reverse_seeds
 import seq2seq
 from lab import trainings
@@ -514,6 +515,17 @@ def test_five_seeds_are_summed_up_by_their_mean_and_range():
     assert last == (
         "length 20, attention   : digits right 0.200 (0.200 to 0.200), whole sequences right 0.200 (0.000 to 0.400)"
     )
+
+
+def test_mixed_lengths_are_scored_by_the_mean_of_the_seeds():
+    runs = [
+        {"attention": attends, "by_length": [{"length": 7, "digits_right": right, "sequences_right": right / 2}]}
+        for attends, right in [(False, 0.1), (True, 0.6), (False, 0.3), (True, 1.0)]
+    ]
+    assert reverse_mixed.by_length(runs, False)[7] == pytest.approx([0.2, 0.1])
+    assert reverse_mixed.by_length(runs, True)[7] == pytest.approx([0.8, 0.4])
+    lines = [line.get_ydata() for axes in reverse_mixed.draw({"runs": runs}).axes for line in axes.get_lines()]
+    assert [list(line) for line in lines] == [[pytest.approx(share)] for share in (0.2, 0.8, 0.1, 0.4)]
 
 
 def test_a_diverging_run_lets_the_others_finish_and_nothing_is_saved(tmp_path, capfd):

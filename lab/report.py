@@ -24,7 +24,12 @@ def page(names: list[str], published: dict, claims: list, folder: Path = SAVED) 
         " files, unrounded, with the machine and the versions that they come from.",
         "\n".join(f"- [{name}](#{name}): {_claim(name)}" for name in found),
         "## What the post concludes",
-        "\n".join(["| claim | verdict | figures |", "|---|---|---|", *map(_verdict, claims)]),
+        "Each claim is code (`claims.py`) that judges our saved figures, and the post's own where it printed enough of"
+        " them. Spans are from the lowest to the highest of the seeds.",
+        "\n".join(
+            ["| claim | verdict | figures | on the post's figures |", "|---|---|---|---|"]
+            + [_verdict(claim, published) for claim in claims]
+        ),
     ]
     for name in found:
         parts += _experiment(name, published, folder, machines)
@@ -37,9 +42,13 @@ def _claim(name: str) -> str:
     return " ".join(docstring.split("\n\n")[0].split())
 
 
-def _verdict(claim) -> str:
+def _verdict(claim, published: dict) -> str:
     verdict, figures = claim.verdict()
-    return f"| {claim.sentence} | **{verdict}** | {figures} |"
+    posts = claim.on_published(published)
+    told = f"{posts[0]}: {posts[1]}" if posts else ""
+    if posts and posts[0] != verdict and claim.reads_the_text(published):
+        told += " (another text)"
+    return f"| {claim.sentence} | **{verdict}** | {figures} | {told} |"
 
 
 def _experiment(name: str, published: dict, folder: Path, machines: list[str]) -> list[str]:

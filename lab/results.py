@@ -21,6 +21,11 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # Windows: nothing then stops two processes from doing the same work side by side
+    fcntl = None
+
 from lab.script import NOT_PART_OF_THE_RESULT, ROOT, SAVED, UserError, note
 
 STARTED = time.perf_counter()
@@ -44,7 +49,7 @@ class Results:
         self.values = {}
         self.folder = arguments.outputs or (None if arguments.changed else SAVED)
         if self.folder:
-            _check_writable(self.folder)
+            check_writable(self.folder)
 
     def print(self, text: str = ""):
         """Print a line, or several, of results on standard output."""
@@ -131,6 +136,23 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def claim(file) -> bool:
+    """Hold an open file until it is closed or this process ends, however it ends; False where another one holds it."""
+    try:
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def core_seconds(record: dict) -> float:
+    """About how many seconds of one core a run took: of all of them, or its trainings', if it went on with those."""
+    runs = record["results"].get("runs", [])
+    trained = sum(run.get("seconds", 0) for run in runs if isinstance(run, dict))
+    return max(trained, record["seconds"] * record["environment"]["cores"])
+
+
 def save_figure(figure, path: Path):
     """Write a matplotlib figure as a PNG file, whole or not at all."""
     write_whole(path, png(figure))
@@ -188,7 +210,8 @@ def _plain(value):
     return value
 
 
-def _check_writable(folder: Path):
+def check_writable(folder: Path):
+    """Raise UserError if nothing can be saved in a folder, which is made if it isn't there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -14,12 +14,14 @@ import math
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SAVED = ROOT / "outputs"
 # Where results go and how fast they come can't change what they are, so these don't make a run "not the default one".
+ENDS_WITH_STDIN = "BEFORE_ATTENTION_ENDS_WITH_STDIN"  # in the environment of an experiment that rerun.py started
 NOT_PART_OF_THE_RESULT = {"outputs", "jobs", "cluster"}
 
 
@@ -150,6 +152,8 @@ def run(main: Callable[[], int | None]):
     SIGTERM ends a script as Ctrl-C does, so that what it started is put away; its status is 143.
     """
     signal.signal(signal.SIGTERM, _interrupt)
+    if os.environ.pop(ENDS_WITH_STDIN, ""):
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
     # A terminal that can't show a character gets an escape for it: printing a sample must not end a run.
     for stream in sys.stdout, sys.stderr:
         if stream:  # None where the user closed it
@@ -182,6 +186,12 @@ def run(main: Callable[[], int | None]):
 
 def _interrupt(number, frame):
     raise KeyboardInterrupt(number)
+
+
+def _end_with_stdin():
+    """Nothing is ever sent: when the read returns, whoever started this process is gone, and so is its reader."""
+    os.read(0, 1)
+    os._exit(1)
 
 
 def _say_no_more():

@@ -39,13 +39,8 @@ import torch
 
 from lab import pools
 from lab.progress import Bar
-from lab.results import write_whole
+from lab.results import claim, write_whole
 from lab.script import ROOT, Diverged, UserError, note, positive_int
-
-try:
-    import fcntl
-except ImportError:  # Windows: nothing then stops two processes from running the same training side by side
-    fcntl = None
 
 CHECKPOINT_SECONDS = 20  # between checkpoints: a kill loses no more work than that
 PROGRESS_SECONDS = 0.5  # between reports of progress
@@ -266,12 +261,11 @@ def _claimed(folders: dict[str, Path], names: dict[str, str]):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 file = files.enter_context(open(folder / "wanted", "a", encoding="utf-8"))
-                if fcntl:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(f"{names[key]} is being trained by another process: wait for it, or stop it") from None
+                claimed = claim(file)
             except OSError as error:
                 raise UserError(f"can't keep work in progress in {folder}: {error.strerror}") from None
+            if not claimed:
+                raise UserError(f"{names[key]} is being trained by another process: wait for it, or stop it")
             file.truncate(0)
             file.write(token)
             file.flush()

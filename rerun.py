@@ -43,6 +43,7 @@ EXPERIMENTS = {
     "reverse_40_lr": True,
     "reverse_40_6000": True,
     "ctc": False,
+    "ctc_digits": True,
     "parallel": False,
 }
 QUICK = [name for name, long in EXPERIMENTS.items() if not long]

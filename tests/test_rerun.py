@@ -80,21 +80,27 @@ def test_a_run_that_replaces_what_was_saved_is_compared_with_what_was_there(tmp_
     load = results.load
     monkeypatch.setattr(results, "load", lambda name, folder=tmp_path: load(name, folder))
 
-    def another_result(name, folder, arguments):
-        perturb(folder / f"{name}.json", lambda r: r.update(y=r["y"] + 1e-6))
-        return True
+    def another_result(experiments, folder):
+        folder.mkdir(parents=True)
+        shutil.copy(SAVED / "bptt.json", folder)
+        perturb(folder / "bptt.json", lambda r: r.update(y=r["y"] + 1e-6))
+        yield *experiments, 0, 1.0
 
-    monkeypatch.setattr(rerun, "experiment", another_result)
+    monkeypatch.setattr(rerun.reruns, "run", another_result)
     assert rerun.main(["bptt", "--outputs", str(tmp_path)]) == 1
     assert "saved: bptt.y" in capsys.readouterr().out
+    assert load("bptt", tmp_path)["results"]["y"] == load("bptt", SAVED)["results"]["y"] + 1e-6
 
 
 def test_an_experiment_that_fails_is_told_and_the_others_run(tmp_path):
-    (tmp_path / "bptt.json").mkdir()  # where the results should go
-    done = run("rerun.py", "bptt", "decay", "--outputs", tmp_path)
+    (tmp_path / "blog_train.txt").write_text("ab", encoding="utf-8")
+    (tmp_path / "blog_val.txt").write_text("a", encoding="utf-8")  # nothing to score
+    done = run("rerun.py", "ngram", "decay", "--data", tmp_path, "--outputs", tmp_path / "out")
     assert done.returncode == 1
-    assert "bptt" in done.stdout.splitlines()[0] and "failed with exit status" in done.stdout
-    assert "1 of 2 experiments agree; not bptt" in done.stdout
+    assert done.stdout.splitlines()[0] == f"{'ngram':<20} failed with exit status 2"
+    assert "1 of 2 experiments agree; not ngram" in done.stdout
+    assert done.stderr.startswith("ngram: ngram.py: the validation text has 1 character;")
+    assert [path.name for path in sorted((tmp_path / "out").iterdir())] == ["decay.json", "decay.png", "decay.txt"]
 
 
 def test_another_text_is_not_compared_with_figures_of_this_one(tmp_path):

@@ -13,11 +13,25 @@ order; so it should learn to transcribe, and fail when the string is to be writt
 the frames to the labels in order. Attention looks wherever it likes and should do both. Also measured: greedy decoding
 beside a beam, and for how many of its frames a digit gets a label, since CTC is known for spikes: it needs one.
 
-    python ctc_digits.py        about 12 min on two cores by estimate
+    python ctc_digits.py          12 min
 
-It has not been run in full yet: there is no saved output, and neither noise nor sizes nor learning rate have been
-searched. What was run while writing it was one seed of attention, forwards: its label error rate fell from 0.81 after
-the first epoch to 0.11 after the tenth.
+Prints, at the end:
+
+    means over 3 seeds by epochs of 3,200 strings; chance is 0.852
+    told the frames forwards greedy 0.059 0.014 0.010 0.008 0.007 0.009 0.004 0.006 0.005 0.006
+    told the frames forwards beam   0.430 0.078 0.042 0.031 0.019 0.022 0.015 0.012 0.014 0.015
+    told the frames forwards frames with a label, of 14 in a digit: 7.0
+    CTC             forwards greedy 0.962 0.521 0.100 0.037 0.024 0.022 0.014 0.008 0.008 0.009
+    CTC             forwards beam   0.627 0.289 0.066 0.027 0.016 0.017 0.012 0.007 0.008 0.008
+    CTC             forwards frames with a label, of 14 in a digit: 4.3
+    attention       forwards greedy 0.836 0.716 0.626 0.457 0.368 0.273 0.210 0.161 0.146 0.121
+    CTC             reversed greedy 1.000 1.000 0.998 0.973 0.931 0.889 0.870 0.850 0.833 0.822
+    CTC             reversed beam   0.924 0.918 0.914 0.891 0.831 0.769 0.748 0.739 0.718 0.713
+    CTC             reversed frames with a label, of 14 in a digit: 0.5
+    attention       reversed greedy 0.844 0.725 0.662 0.526 0.409 0.324 0.258 0.207 0.190 0.160
+
+Neither noise nor sizes nor learning rate have been searched. In ten epochs attention has not stopped improving. The
+beam sums over paths as CTC's training does; where the frames were told, nothing taught the other paths to add up.
 
 The error rate is edit distance by length of the right string. Every seed has strings of its own, heard alike by all
 models; training strings are new in every batch and have 1 to 12 digits, the tests have 12.
@@ -28,7 +42,7 @@ made up; decoders start from zeros; attention is scored on content alone, withou
 
 import math
 from collections import namedtuple
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import mean
 
 import torch
@@ -384,9 +398,13 @@ def draw_posteriors(ax, example, title):
     ax.plot(posteriors[BLANK], color="#999999", linestyle=":", linewidth=1)
     for label, probabilities in enumerate(posteriors):
         if label != BLANK and max(probabilities) > 0.2:
-            peak = max(range(len(probabilities)), key=probabilities.__getitem__)
             (curve,) = ax.plot(probabilities, linestyle="-")
-            ax.annotate(str(label - 1), (peak, 1.03), color=curve.get_color(), ha="center", annotation_clip=False)
+            for above, spike in groupby(range(len(probabilities)), key=lambda t: probabilities[t] > 0.2):
+                if above:
+                    peak = max(spike, key=probabilities.__getitem__)
+                    ax.annotate(
+                        str(label - 1), (peak, 1.03), color=curve.get_color(), ha="center", annotation_clip=False
+                    )
     draw_borders(ax, example, 0, 1)
     ax.set(title=title + " (dotted: blank)", ylabel="probability", ylim=(0, 1.12))
 

@@ -29,7 +29,7 @@ class Overview:
         self.started = self.shown = time.monotonic()
         self.terminal = sys.stderr.isatty()
         bar = partial(tqdm, file=sys.stderr if self.terminal else io.StringIO(), leave=False, dynamic_ncols=True)
-        form = "{percentage:3.0f}%" + "|{bar}|" * self.terminal + " {elapsed}, {postfix}"
+        form = "{percentage:3.0f}%" + "|{bar}|" * self.terminal + " {elapsed}{postfix}"
         self.bar = bar(total=sum(costs.values()), initial=self.done, bar_format=form)
         self.lines = [bar(position=1 + line, bar_format="  {desc}") for line in range(lines)]
 

@@ -230,7 +230,11 @@ def test_progress_is_a_line_a_minute_where_there_is_no_terminal(monkeypatch, cap
     board.close()
     (line,) = capsys.readouterr().err.splitlines()
     # 50 of 400 done, so 350 left, at (75 + 60) seconds for 50 + 60: 430 s, which are 7:09.
-    assert line.startswith(" 12%") and line.endswith("about 07:09 left, 0 of 2 experiments done; a 50%")
+    assert (
+        line.startswith(" 12% ")
+        and line.endswith(", about 07:09 left, 0 of 2 experiments done; a 50%")
+        and ", ," not in line
+    )
 
 
 def test_how_far_an_experiment_is_and_what_it_said_is_read_from_its_log(tmp_path):

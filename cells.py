@@ -66,6 +66,8 @@ def input_product(layer, x):
 
 def run(layer, x, state=None, ids=None):
     """What `layer(x, state)` returns for x (time, batch, input), or for rows of x (vocabulary, input) that ids name."""
+    if not isinstance(layer, nn.RNNBase):  # one of scan.py's, which takes ids itself
+        return layer(x, state, ids)
     z, W_h = input_product(layer, x), layer.weight_hh_l0
     if state is None:
         zeros = x.new_zeros(1, (x if ids is None else ids).shape[1], layer.hidden_size)

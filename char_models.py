@@ -34,6 +34,8 @@ COUNTING = {  # the experiment that measured each, and where among its results
     "Kneser–Ney": ("kneser_ney", lambda results: results),
     "modified Kneser–Ney": ("kneser_ney", lambda results: results["modified"]),
 }
+JUDGED = ("best_step", "best_validation_bits_per_char", "validation_bits_per_char")
+IN_THE_TABLE = ("cell", "seed", "steps", *JUDGED, "scored_characters")
 
 
 def main(argv=None):
@@ -41,8 +43,11 @@ def main(argv=None):
     sweep("char_models", __doc__, RUNS, argv)
 
 
-def sweep(name, doc, runs, argv=None):
-    """Train models given as (cell, seed, steps), print a line for each, then what their learning curves say."""
+def sweep(name, doc, runs, argv=None, beside=None, drawn_by=None):
+    """Train models given as (cell, seed, steps), print a line for each, then what their learning curves say.
+
+    ``beside`` is another such experiment, whose saved runs the table begins with.
+    """
     parser = script.Arguments(doc)
     corpus.add_argument(parser)
     trainings.add_arguments(parser)
@@ -56,6 +61,8 @@ def sweep(name, doc, runs, argv=None):
     for config in configs:
         check(text, config)
     counting = counted(text, saved.folder)
+    before = found_on(text, saved.folder, beside, "models") if beside else None
+    others = [{name: run[name] for name in IN_THE_TABLE} for run in before["runs"]] if before else []
     records = []
     options = {"name": name, "jobs": arguments.jobs, "cluster": arguments.cluster, "describe": describe, "cost": cost}
     for record in trainings.run(train, configs, **options):
@@ -63,46 +70,52 @@ def sweep(name, doc, runs, argv=None):
             saved.print(line(record))
             records.append(record)
     saved.print("\nbeyond the post: the best step of each learning curve, and models that only count")
-    for row in table(records, counting):
+    for row in table(others + records, counting):
         saved.print(row)
     curves = [record.pop("curve") for record in records]
-    saved.record(runs=records, curves=curves, counting=counting)
-    saved.save(draw)
+    saved.record(runs=records, curves=curves, counting=counting, **{"beside": others} if beside else {})
+    saved.save(drawn_by or draw)
 
 
 def counted(text, folder):
     """The best of each counting model's contexts, as its script saved them for this text."""
     best = {}
     for name, (experiment, part) in COUNTING.items():
-        found = None
-        for place in (folder, results.SAVED):
-            try:
-                found = found or (place and results.load(experiment, place))
-            except UserError:
-                continue
-        if not found or found["corpus"] != text.fingerprint:
-            note(f"no {name} to compare with: {experiment}.py has saved nothing on this text")
+        found = found_on(text, folder, experiment, name)
+        if not found:
             continue
-        figures = part(found["results"])
+        figures = part(found)
         bits, context = min(zip(figures["bits_per_char"], figures["context"], strict=True))
         best[name] = {"context": context, "bits_per_char": bits}
     return best
 
 
+def found_on(text, folder, experiment, name):
+    """What an experiment has saved for this text, in the folder of this run or else in outputs/; None if nothing."""
+    for place in (folder, results.SAVED):
+        try:
+            found = place and results.load(experiment, place)
+        except UserError:
+            continue
+        if found and found["corpus"] == text.fingerprint:
+            return found["results"]
+    note(f"no {name} to compare with: {experiment}.py has saved nothing on this text")
+    return None
+
+
 def table(records, counting):
     """One row for each cell, the mean of its seeds ± the largest distance from it, and one for each counting model."""
-    yield f"{'':22}{'best step':>14}{'bits/char there':>18}{'at the last step':>18}"
-    for cell in dict.fromkeys(record["cell"] for record in records):
-        own = [record for record in records if record["cell"] == cell]
-        steps, best, last = (
-            [record[name] for record in own]
-            for name in ("best_step", "best_validation_bits_per_char", "validation_bits_per_char")
-        )
-        name = f"{cell}, {own[0]['steps']:,} steps"
-        yield f"{name:22}{spread(steps, ',.0f'):>14}{spread(best):>18}{spread(last):>18}"
+    models = {}
+    for record in records:
+        models.setdefault(f"{record['cell']}, {record['steps']:,} steps", []).append(record)
+    width = max(22, *map(len, models))
+    yield f"{'':{width}}{'best step':>14}{'bits/char there':>18}{'at the last step':>18}"
+    for model, own in models.items():
+        steps, best, last = ([record[name] for record in own] for name in JUDGED)
+        yield f"{model:{width}}{spread(steps, ',.0f'):>14}{spread(best):>18}{spread(last):>18}"
     for model, best in counting.items():
         name = f"{model}, context {best['context']}"
-        yield f"{name:36}{best['bits_per_char']:18.3f}"
+        yield f"{name:{width + 14}}{best['bits_per_char']:18.3f}"
     for scored in {record["scored_characters"] for record in records}:
         yield f"All score the same {scored:,} characters. The best step was chosen on them: that flatters it a little."
 

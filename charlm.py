@@ -11,7 +11,8 @@ are what --save writes and --sample writes from.
     python charlm.py --load gru.pt --sample 300 --prompt "A gate" --temperature 0.5
 
 A step takes about 50 ms with RNN, 120 with GRU and 140 with LSTM on one core of the reference machine; an interrupted
-training goes on where it stopped when the same command is given again. char_models.py trains all the post's models.
+training goes on where it stopped when the same command is given again. char_models.py trains all the post's models,
+scan_models.py those with the layers of scan.py.
 
 Sources: Elman, "Finding structure in time" (1990); Cho et al., "Learning phrase representations using RNN
 encoder-decoder" (2014) for the GRU, with the reset as torch has it (see cells.py); Hochreiter and Schmidhuber, "Long
@@ -26,6 +27,7 @@ import math
 import os
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -35,15 +37,20 @@ from torch.nn import functional as F
 
 import cells
 import corpus
+import scan
 from lab import devices, script, trainings
 from lab.results import Results, write_whole
 from lab.script import UserError
 
-CELLS = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}
+CELLS = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}  # the post's
 STEPS = 3000
 EMBEDDING, HIDDEN = 64, 256
 BATCH, WINDOW = 64, 128  # windows a step, characters a window
 LEARNING_RATE, CLIP = 2e-3, 1.0
+LAYERS = CELLS | {  # at this length and on one core a loop is faster than a scan, and one chunk than two
+    "minGRU": partial(scan.MinGRU, recurrence=scan.loop),
+    "linear attention": partial(scan.LinearAttention, chunk=WINDOW),
+}
 CHUNK = 64  # characters that an evaluation takes at once; the result doesn't depend on it
 POINTS = 30  # of the learning curve
 # A point is estimated on windows at even distances, after some characters in each that only warm the state up.
@@ -56,7 +63,7 @@ class CharRNN(nn.Module):
     def __init__(self, vocabulary, cell, hidden=HIDDEN):
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, EMBEDDING)
-        self.rnn = CELLS[cell](EMBEDDING, hidden)
+        self.rnn = LAYERS[cell](EMBEDDING, hidden)
         self.linear = nn.Linear(hidden, vocabulary)
 
     def forward(self, ids, state=None):
@@ -294,12 +301,14 @@ def describe(config):
 
 def cost(config):
     """How long a training takes, in steps of the plain RNN."""
-    return {"RNN": 1.0, "GRU": 2.4, "LSTM": 2.8}[config["cell"]] * config["steps"]
+    return {"RNN": 1.0, "GRU": 2.4, "LSTM": 2.8, "minGRU": 0.9, "linear attention": 2.0}[config["cell"]] * config[
+        "steps"
+    ]
 
 
 def parse(argv):
     parser = script.Arguments(__doc__)
-    parser.add_argument("cell", metavar="CELL", nargs="?", choices=CELLS, help="RNN, GRU or LSTM")
+    parser.add_argument("cell", metavar="CELL", nargs="?", choices=LAYERS, help=", ".join(LAYERS))
     parser.add_argument("seed", metavar="SEED", nargs="?", type=script.seed, help="of weights and batches")
     parser.add_argument(
         "steps", metavar="STEPS", nargs="?", type=script.positive_int, default=STEPS, help="of training"

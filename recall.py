@@ -84,11 +84,6 @@ def new_layer(cell, width=WIDTH):
     return layer
 
 
-def read(layer, x, state=None):
-    """All outputs of a layer, and its last state: torch's layers by the cells written by hand."""
-    return cells.run(layer, x, state) if isinstance(layer, nn.RNNBase) else layer(x, state)
-
-
 class Model(nn.Module):
     """A cell reads the sequence, and its last state answers."""
 
@@ -99,7 +94,7 @@ class Model(nn.Module):
 
     def forward(self, x, state=None):
         """The logit of the answer 1: (batch,)."""
-        h, _ = read(self.layer, x, state)  # (time, batch, hidden)
+        h, _ = cells.run(self.layer, x, state)  # (time, batch, hidden)
         return self.readout(h[-1])[:, 0]
 
 
@@ -113,7 +108,7 @@ def sequences(generator, gap, count, noise=NOISE):
 
 def gradient_at_first_state(model, x, bit):
     """‖∂L/∂h_1‖, L being one sequence's loss and h_1 the state that has just read the bit: the mean over sequences."""
-    _, state = read(model.layer, x[:1])
+    _, state = cells.run(model.layer, x[:1])
     if isinstance(model.layer, nn.LSTM):  # what it carries is h_1 and c_1
         state = parts = tuple(part.detach().requires_grad_() for part in state)  # (1, batch, hidden) each
     else:

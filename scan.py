@@ -6,7 +6,7 @@ No full run is saved in outputs/ yet.
 import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import elu
+from torch.nn.functional import elu, embedding
 
 CHUNK = 64  # steps that linear attention takes at once; the result doesn't depend on it
 
@@ -58,8 +58,13 @@ class Scan(torch.autograd.Function):
         return g * torch.cat([h0[None], h[:-1]]).conj(), g, a[0] * g[0]
 
 
+def looked_up(ids, *tables):
+    """The rows that ids name; without ids the tables themselves, which then hold a row for each step already."""
+    return tables if ids is None else [embedding(ids, table) for table in tables]
+
+
 class MinGRU(nn.Module):
-    """A GRU whose gate and candidate read the input alone; called like nn.GRU.
+    """A GRU whose gate and candidate read the input alone; called as nn.GRU is, or as cells.run is, with ids.
 
     u_t = σ(W_u x_t + b_u),  n_t = W_n x_t + b_n,  h_t = u_t h_{t-1} + (1 - u_t) n_t
     """
@@ -69,11 +74,12 @@ class MinGRU(nn.Module):
         self.input_product = nn.Linear(input_size, 2 * hidden_size)
         self.recurrence = recurrence
 
-    def forward(self, x, state=None):
-        u, n = self.input_product(x).chunk(2, dim=-1)  # (time, batch, hidden) each
+    def forward(self, x, state=None, ids=None):
+        u, n = self.input_product(x).chunk(2, dim=-1)
         u = u.sigmoid()
-        h0 = torch.zeros_like(n[0]) if state is None else state[0]  # (batch, hidden)
-        h = self.recurrence(u, (1 - u) * n, h0)
+        a, b = looked_up(ids, u, (1 - u) * n)  # (time, batch, hidden) each
+        h0 = torch.zeros_like(b[0]) if state is None else state[0]  # (batch, hidden)
+        h = self.recurrence(a, b, h0)
         return h, h[-1:]
 
 
@@ -97,7 +103,7 @@ def linear_attention(q, k, v, S, chunk):
 
 
 class LinearAttention(nn.Module):
-    """One head of causal linear attention, called like nn.GRU; its state is all it keeps of what it has read.
+    """One head of causal linear attention, called as MinGRU is; its state is a sum over all it has read.
 
     y_t = Σ_s≤t φ(q_t)ᵀφ(k_s) v_s / Σ_s≤t φ(q_t)ᵀφ(k_s); a value of 1 beside each v_s lets one sum carry both.
     """
@@ -107,9 +113,10 @@ class LinearAttention(nn.Module):
         self.input_product = nn.Linear(input_size, 3 * hidden_size)
         self.chunk = chunk
 
-    def forward(self, x, state=None):
-        q, k, v = self.input_product(x).transpose(0, 1).chunk(3, dim=-1)  # (batch, time, hidden) each
-        v = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)  # (batch, time, hidden + 1)
+    def forward(self, x, state=None, ids=None):
+        q, k, v = self.input_product(x).chunk(3, dim=-1)
+        v = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)
+        q, k, v = looked_up(ids, feature_map(q), feature_map(k), v)  # (time, batch, hidden), of v hidden + 1
         S = None if state is None else state[0]  # (batch, hidden, hidden + 1)
-        y, S = linear_attention(feature_map(q), feature_map(k), v, S, self.chunk)
+        y, S = linear_attention(q.transpose(0, 1), k.transpose(0, 1), v.transpose(0, 1), S, self.chunk)
         return (y[..., :-1] / y[..., -1:]).transpose(0, 1), S[None]  # (time, batch, hidden)

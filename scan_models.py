@@ -1,0 +1,58 @@
+"""Character models whose state depends on the input alone: three seeds each, beside the recurrent ones and counting.
+
+minGRU and linear attention (scan.py) take the place of the recurrent layer of charlm.py; everything else is as in
+char_models.py: width, windows, steps, optimizer, seeds, and the validation text read from end to end with the state
+carried along. Neither layer has to go from step to step, because what a character does to the state is the same
+whatever was read before it. What linear attention gives out is even a weighted mean over all characters read so far, in
+no order: it has no positions here, and with the state carried along more and more of them share the weight.
+
+    python scan_models.py          15 min
+
+No full run is saved in outputs/ yet.
+
+The rows of RNN, GRU and LSTM are those saved by char_models.py, those that count by ngram.py and kneser_ney.py.
+
+Departures: the sources stack such layers, with more around each (residual connections, normalisation, feed-forward
+layers, a short convolution or positions); here the one layer stands alone, as the recurrent ones do.
+
+Sources: Feng et al., "Were RNNs all we needed?" (2024); Katharopoulos et al., "Transformers are RNNs" (2020).
+"""
+
+from char_models import JUDGED, SEEDS, sweep
+from charlm import STEPS
+from lab import plots, script
+
+CELLS = ["minGRU", "linear attention"]
+RUNS = [(cell, seed, STEPS) for cell in CELLS for seed in SEEDS]
+
+
+def main(argv=None):
+    """Six models, in one table with those of char_models.py."""
+    sweep("scan_models", __doc__, RUNS, argv, beside="char_models", drawn_by=draw)
+
+
+def draw(results):
+    """Learning curves of the six models; beside them every model's best and last figure, with counting as lines."""
+    figure, (left, right) = plots.subplots(1, 2, size=(11, 4.4), sharey=True)
+    for run, curve in zip(results["runs"], results["curves"], strict=True):
+        style = {"color": plots.COLOURS[CELLS.index(run["cell"])], "linewidth": 1.2}
+        for part, dash in ("validation", "-"), ("train", "--"):
+            label = f"{run['cell']}, {part}" if run["seed"] == SEEDS[0] else None
+            left.plot(curve["step"], curve[f"{part}_bits_per_char"], dash, label=label, **style)
+    left.set(xscale="log", xlim=(100, None), xlabel="step", ylabel="bits per character", title="While training")
+    models = results["beside"] + results["runs"]
+    cells = list(dict.fromkeys(run["cell"] for run in models))
+    for name, mark, label in zip(JUDGED[1:], ("o", "x"), ("best step", "last step"), strict=True):
+        right.plot([cells.index(run["cell"]) for run in models], [run[name] for run in models], mark, label=label)
+    for (name, best), dash in zip(results["counting"].items(), ("--", ":", "-."), strict=False):
+        label = f"{name} {best['bits_per_char']:.3f}"
+        right.axhline(best["bits_per_char"], color="black", linewidth=1, linestyle=dash, label=label)
+    right.set_xticks(range(len(cells)), cells)
+    right.set(xlim=(-0.5, len(cells) - 0.5), title="On the validation text, each seed a mark")
+    for axes in left, right:
+        axes.legend()
+    return figure
+
+
+if __name__ == "__main__":
+    script.run(main)

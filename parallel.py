@@ -11,6 +11,7 @@ T × T products that the mask throws away left out.)
 
     python parallel.py          3 s
     python parallel.py --device cuda
+    python parallel.py --lengths          the same as python parallel_lengths.py: from 64 steps to 8,192
 
 Prints:
 
@@ -29,12 +30,11 @@ Source: Vaswani et al., "Attention is all you need" (2017), section 4.
 """
 
 import statistics
-import time
 
 import torch
 from torch.nn.functional import softmax
 
-from lab import devices, plots, script
+from lab import devices, plots, script, timing
 from lab.results import Results
 
 SEED = 0
@@ -73,35 +73,24 @@ def build(device):
     return {"GRU": lambda: gru(x)[0], "attention": lambda: attention(x, *projections, mask)}
 
 
-def seconds(function, device):
-    """How long one call takes, all that it asks of the device included."""
-    wait(device)
-    start = time.perf_counter()
-    function()
-    wait(device)
-    return time.perf_counter() - start
-
-
-def wait(device):
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-
-
 def main(argv=None):
     parser = script.Arguments(__doc__)
     devices.add_arguments(parser)
+    parser.add_argument("--lengths", action="store_true", help="from 64 steps to 8,192: see parallel_lengths.py")
     arguments = parser.parse_args(argv)
     device = devices.pick(arguments.device)
     devices.check_recurrent(device)
+    if vars(arguments).pop("lengths"):
+        import parallel_lengths  # here, because it imports this script
+
+        del arguments.changed["lengths"]  # it has results of its own, with saved outputs of their own
+        parallel_lengths.measure(arguments, device)
+        return
     results = Results("parallel", arguments, seeds=[SEED], device=device)
 
-    rivals = build(device)
-    times = {name: [] for name in rivals}  # ms
     with torch.inference_mode():
-        for _ in range(WARM_UP + RUNS):
-            for name, function in rivals.items():
-                times[name].append(1000 * seconds(function, device))
-    ms = {name: statistics.median(runs[WARM_UP:]) for name, runs in times.items()}
+        times = timing.take_turns(build(device), device, warm_up=WARM_UP, runs=RUNS)  # ms
+    ms = {name: statistics.median(runs) for name, runs in times.items()}
     flops = {"GRU": gru_flops(LENGTH, WIDTH) / 1e9, "attention": attention_flops(LENGTH, WIDTH) / 1e9}  # GFLOPs
 
     results.print(f"GRU:       {LENGTH} sequential steps, {flops['GRU']:.2f} GFLOPs, {ms['GRU']:6.1f} ms")
@@ -115,13 +104,12 @@ def main(argv=None):
     results.record(parameters=parameters)
     results.print(f"median, fastest and slowest of {RUNS} forward passes (float32, batch 1, {device})")
     for name, runs in times.items():
-        runs = runs[WARM_UP:]
         speed = flops[name] / (ms[name] / 1000)  # GFLOP/s
         results.print(
             f"{name + ':':10} {ms[name]:.2f} ms, {min(runs):.2f} to {max(runs):.2f} ms; {speed:.3g} GFLOP/s achieved"
         )
-        timing = {"ms": ms[name], "every_run_ms": runs, "GFLOP_per_s": speed}
-        results.record(**{name: counts[name] | {"GFLOPs": flops[name]} | timing})
+        measured = {"ms": ms[name], "every_run_ms": runs, "GFLOP_per_s": speed}
+        results.record(**{name: counts[name] | {"GFLOPs": flops[name]} | measured})
     results.save(draw)
 
 

@@ -43,6 +43,17 @@ KINDS = {
     "parallel.*.ms": "timing",
     "parallel.*.every_run_ms.*": "timing",
     "parallel.*.GFLOP_per_s": "timing",
+    "parallel_lengths.*": "timing",  # memory too: kernels differ between machines
+    "parallel_lengths.lengths.*": "exact",
+    "parallel_lengths.width": "exact",
+    "parallel_lengths.*.GFLOPs": "exact",
+    "generation.*": "exact",
+    "generation.*.ms": "timing",
+    "generation.*.every_token_ms.*": "timing",
+    "generation.*.slopes.*": "timing",
+    "generation.largest_gap": "rounding",
+    "path_length.*": "exact",
+    "path_length.largest_gap": "rounding",
     "bptt.largest_gap_to_finite_differences": "rounding",
     "bptt.gaps_to_finite_differences.*": "rounding",
 }

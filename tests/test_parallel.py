@@ -8,6 +8,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.flop_counter import FlopCounterMode
 
 import parallel
+import parallel_lengths
 from lab import compare
 
 CPU = torch.device("cpu")
@@ -108,12 +109,14 @@ def test_the_rivals_take_turns_after_a_warm_up(monkeypatch, tmp_path):
     assert calls == [("GRU", True), ("attention", True)] * (parallel.WARM_UP + parallel.RUNS)
 
 
-def test_the_clock_is_read_after_the_device_has_finished(monkeypatch):
-    events = []
-    monkeypatch.setattr(torch.accelerator, "synchronize", lambda device: events.append("wait"))
-    monkeypatch.setattr(parallel.time, "perf_counter", lambda: events.append("clock") or len(events))
-    parallel.seconds(lambda: events.append("work"), torch.device("cuda"))
-    assert events == ["wait", "clock", "work", "wait", "clock"]
+def test_lengths_are_compared_under_a_name_of_their_own(monkeypatch, record):
+    """--lengths goes to parallel_lengths.py as if that had been called; of the default run nothing changes."""
+    calls = []
+    monkeypatch.setattr(parallel_lengths, "measure", lambda *given: calls.append(given))
+    parallel.main(["--lengths"])
+    ((arguments, device),) = calls
+    assert vars(arguments) == {"outputs": None, "device": "cpu", "changed": {}} and device == CPU
+    assert record["arguments"] == {"device": "cpu"}
 
 
 def test_results_hold_the_posts_figures_and_what_timings_belong_to(record):

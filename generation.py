@@ -1,0 +1,193 @@
+"""The next token costs a recurrent layer the same after 16 tokens as after 16,384; attention pays for all of them.
+
+One layer of width 256 has read a context of N tokens, for one sequence and for 32 side by side. What does it take to
+read one more and give its output?
+
+    GRU                  one update of its state
+    linear attention     the same: a sum of outer products k vᵀ takes the new one in, and is multiplied by q
+    cached attention     the new token's q meets the keys of all N + 1 tokens, its weights their values; keys and
+                         values of the context are kept from before
+    uncached attention   everything again, for all N + 1 tokens, as where only the tokens are kept
+
+What each has to keep between tokens is its state; where nothing is cached that is the input of all tokens. Operations
+are those of matrix products, a multiplication and an addition counting as two. Cached and uncached attention are the
+same function, by different routines, and give the same output up to rounding.
+
+    python generation.py          1.5 min
+    python generation.py --device cuda
+
+No full run is saved in outputs/ yet.
+
+Times are medians over 20 tokens. The rivals take turns of five tokens; the first token of a turn, which finds in the
+processor's cache what another rival left there, and the whole first turn aren't counted. All run in inference mode,
+with room for keys and values allocated before. Uncached attention stops where a token would take more than 50 GFLOPs.
+A slope is the power of N that something grows with over a rival's last five contexts: 0 is flat, 1 is proportional.
+
+Sources: Katharopoulos et al., "Transformers are RNNs" (2020), for linear attention; Shazeer, "Fast Transformer
+decoding" (2019), for what reading the cache costs.
+"""
+
+from statistics import median
+
+import torch
+from torch.nn.functional import softmax
+
+from lab import devices, plots, script, timing
+from lab.results import Results
+from parallel import attention_flops, gru_flops
+from parallel_lengths import fused_attention
+from scan import LinearAttention
+
+CONTEXTS = [2**n for n in range(4, 15)]  # tokens
+BATCHES = [1, 32]  # sequences
+WIDTH = 256
+SEED = 0
+TURNS, TOKENS = 5, 5  # turns of each rival, the first of them a warm-up; tokens in a turn, the first not counted
+MOST = 50e9  # operations that uncached attention may take for a token
+READ_AT_ONCE = 1024  # tokens, so that the context's intermediate results don't fill the memory
+LAST = 5  # contexts that a slope is fitted to
+FLAT = 0.2  # a slope below this is called flat: twice the context takes less than 15% more
+GROWING = ["ms", "state_bytes", "MFLOPs"]
+RIVALS = ["GRU", "linear attention", "cached attention", "uncached attention"]
+
+
+def cached_attention(x, K, V, n, W_q, W_k, W_v):
+    """The output at token n, x (batch, width). K and V (batch, room, width) hold n tokens and take in another."""
+    K[:, n], V[:, n] = x @ W_k, x @ W_v
+    scores = (x @ W_q)[:, None] @ K[:, : n + 1].mT / WIDTH**0.5  # (batch, 1, n + 1): nothing lies ahead, so no mask
+    return (softmax(scores, dim=-1) @ V[:, : n + 1])[:, 0]  # (batch, width)
+
+
+def flops(n):
+    """Those of the token after n others, for one sequence."""
+    d = WIDTH
+    return {
+        "GRU": gru_flops(1, d),
+        "linear attention": 3 * 2 * d**2 + 2 * 2 * d * (d + 1) + 2 * d + 2 * (d + 1),  # d + 1: values, and a 1 beside
+        "cached attention": 3 * 2 * d**2 + 2 * 2 * (n + 1) * d,
+        "uncached attention": attention_flops(n + 1, d),
+    }
+
+
+def read(layer, x):
+    """A layer's state after the tokens x (time, batch, width)."""
+    state = None
+    for part in x.split(READ_AT_ONCE):
+        _, state = layer(part, state)
+    return state
+
+
+def build(x, layers, W):
+    """Each rival as (a function that gives the last token's output, bytes of state), having read those before it."""
+    context, new = x[:-1], x[-1:]
+    n, batch = context.shape[:2]
+    states = {name: read(layer, context) for name, layer in layers.items()}
+    K, V = (x.new_empty(batch, n + 1, WIDTH) for _ in range(2))
+    K[:, :n], V[:, :n] = (context.transpose(0, 1) @ W[i] for i in (1, 2))
+    everything = x.transpose(0, 1).contiguous()  # (batch, time, width)
+    rivals = {name: (lambda name=name: layers[name](new, states[name])[0][0], states[name].nbytes) for name in layers}
+    rivals["cached attention"] = (lambda: cached_attention(new[0], K, V, n, *W), K[:, :n].nbytes + V[:, :n].nbytes)
+    if batch * flops(n)["uncached attention"] <= MOST:
+        rivals["uncached attention"] = (lambda: fused_attention(everything, *W)[:, -1], context.nbytes)
+    return rivals
+
+
+def token_times(rivals, device):
+    """ms of single tokens of each rival."""
+    ms = {name: [] for name in rivals}
+    for turn in range(1 + TURNS):
+        for name, make_token in rivals.items():
+            times = [1000 * timing.seconds(make_token, device) for _ in range(TOKENS)]
+            ms[name] += times[1:] if turn else []
+    return ms
+
+
+@torch.inference_mode()
+def measure(batch, device):
+    """A row for every rival and context, and how far apart cached and uncached attention are at most, relatively."""
+    torch.manual_seed(SEED)
+    layers = {
+        "GRU": torch.nn.GRU(WIDTH, WIDTH).to(device),
+        "linear attention": LinearAttention(WIDTH, WIDTH).to(device),
+    }
+    W = (torch.randn(3, WIDTH, WIDTH) / WIDTH**0.5).to(device)
+    x = torch.randn(max(CONTEXTS) + 1, batch, WIDTH).to(device)  # (time, batch, width)
+    rows, gaps = {name: [] for name in RIVALS}, []
+    for n in CONTEXTS:
+        rivals = build(x[: n + 1], layers, W)
+        times = token_times({name: make_token for name, (make_token, _) in rivals.items()}, device)
+        for name, (_, state_bytes) in rivals.items():
+            row = {"context": n, "ms": median(times[name]), "every_token_ms": times[name]}
+            rows[name].append(row | {"state_bytes": state_bytes, "MFLOPs": batch * flops(n)[name] / 1e6})
+        if "uncached attention" in rivals:
+            cached, uncached = (rivals[name][0]() for name in ("cached attention", "uncached attention"))
+            gaps.append(((cached - uncached).abs().max() / uncached.abs().max()).item())
+    return rows, max(gaps)
+
+
+def main(argv=None):
+    parser = script.Arguments(__doc__)
+    devices.add_arguments(parser)
+    arguments = parser.parse_args(argv)
+    device = devices.pick(arguments.device)
+    devices.check_recurrent(device)
+    results = Results("generation", arguments, seeds=[SEED], device=device)
+    measured = {batch: measure(batch, device) for batch in BATCHES}
+    results.record(width=WIDTH, batches=BATCHES)
+
+    for batch, (rows, _) in measured.items():
+        results.print(f"ms for the next token, batch {batch}, float32, {device}")
+        results.print(table(rows, "ms", ".3f"))
+        spreads = [max(row["every_token_ms"]) / min(row["every_token_ms"]) for name in rows for row in rows[name]]
+        results.print(f"slowest token / fastest: {median(spreads):.2f} (median), {max(spreads):.2f} at most\n")
+    one = measured[BATCHES[0]][0]
+    results.print(f"bytes of state, and 10⁶ operations for the next token, batch {BATCHES[0]}")
+    results.print(table(one, "state_bytes", ","))
+    results.print(table(one, "MFLOPs", ".1f"))
+
+    results.print("\ngrowing with the context to the power of: time, bytes of state, operations")
+    for batch, (rows, _) in measured.items():
+        slopes = {}
+        for name in RIVALS:
+            last = rows[name][-LAST:]
+            contexts = [row["context"] for row in last]
+            slopes[name] = {what: timing.slope(contexts, [row[what] for row in last]) for what in GROWING}
+            shown = ", ".join(f"{slope:z.2f}" for slope in slopes[name].values())
+            verdict = "flat" if slopes[name]["ms"] < FLAT else "growing"
+            results.print(f"batch {batch:2}, {name:18}: {shown}: {verdict}, measured up to {contexts[-1]:,} tokens")
+        results.record(**{f"batch_{batch}": {"rows": rows, "slopes": slopes}})
+    gap = max(gap for _, gap in measured.values())
+    results.print(f"cached and uncached attention give the same output, at most {gap:.1e} of the largest number apart")
+    results.record(largest_gap=gap)
+    results.save(draw)
+
+
+def table(rows, what, form):
+    """A line for each context and a column for each rival, "-" where one isn't measured."""
+    lines = [f"{'tokens':>8}" + "".join(f"{name:>20}" for name in RIVALS)]
+    found = {(name, row["context"]): format(row[what], form) for name in RIVALS for row in rows[name]}
+    for n in CONTEXTS:
+        lines.append(f"{n:8,}" + "".join(f"{found.get((name, n), '-'):>20}" for name in RIVALS))
+    return "\n".join(lines)
+
+
+def draw(results):
+    """Time and state against context, on logarithmic scales."""
+    figure, (time, state) = plots.subplots(1, 2, size=(11, 4.6))
+    for number, name in enumerate(RIVALS):
+        style = {"color": plots.COLOURS[number], "marker": plots.MARKERS[number], "markersize": 4}
+        for batch, dashes in zip(results["batches"], ("-", ":"), strict=True):
+            rows = results[f"batch_{batch}"]["rows"][name]
+            contexts = [row["context"] for row in rows]
+            time.loglog(contexts, [row["ms"] for row in rows], dashes, label=f"{name}, batch {batch}", **style)
+            if batch == results["batches"][0]:
+                state.loglog(contexts, [row["state_bytes"] for row in rows], dashes, label=name, **style)
+    time.set(xlabel="context (tokens)", ylabel="ms for the next token", title="What one more token takes …")
+    state.set(xlabel="context (tokens)", ylabel="bytes, one sequence", title="… and what is kept for it")
+    for axes in time, state:
+        plots.label_ends(axes)
+    return figure
+
+
+if __name__ == "__main__":
+    script.run(main)

@@ -1,0 +1,83 @@
+"""What a computation takes: the time of rivals that take turns, how a cost grows, the memory held at most."""
+
+import statistics
+import time
+import weakref
+from collections.abc import Callable
+from math import log
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+def take_turns(rivals: dict[str, Callable], device: torch.device, *, warm_up: int, runs: int) -> dict[str, list[float]]:
+    """How many ms each call took, after ``warm_up`` rounds that aren't counted. In every round each rival runs once."""
+    ms = {name: [] for name in rivals}
+    for _ in range(warm_up + runs):
+        for name, function in rivals.items():
+            ms[name].append(1000 * seconds(function, device))
+    return {name: times[warm_up:] for name, times in ms.items()}
+
+
+def seconds(function: Callable, device: torch.device) -> float:
+    """How long one call takes, all that it asks of the device included."""
+    wait(device)
+    start = time.perf_counter()
+    function()
+    wait(device)
+    return time.perf_counter() - start
+
+
+def wait(device: torch.device):
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+
+
+def slope(x: list[float], y: list[float]) -> float:
+    """The power of x that y grows with: the slope of a straight line through their logarithms, by least squares."""
+    return statistics.linear_regression([log(value) for value in x], [log(value) for value in y]).slope
+
+
+def peak_bytes(function: Callable, device: torch.device) -> int:
+    """The most bytes of tensors that were there at one time during a call and not before it.
+
+    CUDA's allocator counts them itself, with what kernels take for their own use. Elsewhere every tensor is counted as
+    an operation returns it, which slows the call down but not what it holds; not in inference mode, where operations
+    made of others aren't taken apart.
+    """
+    if device.type == "cuda":
+        wait(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        function()
+        return torch.cuda.max_memory_allocated(device) - before
+    with _Held() as held:
+        function()
+    return held.peak
+
+
+class _Held(TorchDispatchMode):
+    """Counts the bytes of the tensors that operations make, until nobody holds them any more."""
+
+    def __init__(self):
+        super().__init__()
+        self.now = self.peak = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        known = {storage._cdata for storage in _storages((args, kwargs))}
+        for storage in _storages(result):
+            if storage._cdata not in known:  # otherwise a view of an argument, or the argument itself
+                known.add(storage._cdata)
+                self.now += storage.nbytes()
+                self.peak = max(self.peak, self.now)
+                weakref.finalize(storage, self._free, storage.nbytes())
+        return result
+
+    def _free(self, nbytes):
+        self.now -= nbytes
+
+
+def _storages(values) -> list:
+    return [value.untyped_storage() for value in tree_leaves(values) if isinstance(value, torch.Tensor)]

@@ -1,0 +1,80 @@
+"""What a computation takes (lab/timing.py): turns, clocks, growth, memory. Times themselves are never asserted."""
+
+import pytest
+import torch
+
+from lab import timing
+
+CPU = torch.device("cpu")
+FLOAT = 4  # bytes
+
+
+def test_the_clock_is_read_after_the_device_has_finished(monkeypatch):
+    events = []
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda device: events.append("wait"))
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: events.append("clock") or len(events))
+    timing.seconds(lambda: events.append("work"), torch.device("cuda"))
+    assert events == ["wait", "clock", "work", "wait", "clock"]
+
+
+def test_rivals_take_turns_and_the_warm_up_is_not_counted(monkeypatch):
+    clock, calls = [0.0], []
+
+    def rival(name):
+        def run():
+            calls.append(name)
+            clock[0] += len(calls)  # call number n takes n seconds
+
+        return run
+
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+    ms = timing.take_turns({"a": rival("a"), "b": rival("b")}, CPU, warm_up=2, runs=3)
+    assert calls == ["a", "b"] * 5
+    assert ms == {"a": [5000, 7000, 9000], "b": [6000, 8000, 10000]}
+
+
+def test_slope_is_the_power_that_a_cost_grows_with():
+    x = [64, 128, 256, 1000]
+    assert timing.slope(x, [3 * value**1.5 for value in x]) == pytest.approx(1.5)
+    assert timing.slope(x, [7.0] * 4) == pytest.approx(0, abs=1e-12)
+    # Twice as long and three times as slow: log 3 / log 2. A slope of the values themselves would be 2.
+    assert timing.slope([1, 2], [1, 3]) == pytest.approx(1.5849625007)
+
+
+def test_memory_is_what_is_held_at_one_time():
+    def three_one_after_the_other():
+        for _ in range(3):
+            torch.ones(1000)
+
+    def three_at_once():
+        return [torch.ones(1000) for _ in range(3)]
+
+    assert timing.peak_bytes(three_one_after_the_other, CPU) == 1000 * FLOAT
+    assert timing.peak_bytes(three_at_once, CPU) == 3000 * FLOAT
+
+
+def test_views_and_what_was_there_before_take_no_memory():
+    x = torch.ones(100, 10)
+
+    def views():
+        y = x.t()[3:].unbind()  # views of what was there
+        x.mul_(2)
+        z = x + 1  # the only new one: 1,000 numbers
+        return y, z.view(-1), z[5:], z.add_(1), x.expand(7, 100, 10)
+
+    assert timing.peak_bytes(views, CPU) == 1000 * FLOAT
+
+
+def test_memory_counts_what_is_kept_for_the_backward_pass():
+    x = torch.ones(1000, requires_grad=True)
+
+    def forward():
+        return x.exp().exp().exp().sum()  # each keeps its result for its derivative
+
+    with torch.no_grad():
+        # One exp's result and the next one's are there at the same time.
+        assert timing.peak_bytes(forward, CPU) == 2000 * FLOAT
+    # Three results and the sum; backward, the gradient at the sum, spread over the 1,000 as a view of it, then the
+    # gradient at the last exp's argument beside those three.
+    assert timing.peak_bytes(forward, CPU) == (3000 + 1) * FLOAT
+    assert timing.peak_bytes(lambda: torch.autograd.grad(forward(), x), CPU) >= (4000 + 1) * FLOAT

@@ -42,6 +42,7 @@ EXPERIMENTS = {
     "reverse": True,
     "reverse_40_lr": True,
     "reverse_40_6000": True,
+    "reverse_40_unclipped": True,
     "ctc": False,
     "ctc_digits": True,
     "parallel": False,

@@ -4,9 +4,14 @@ The post blames attention's failure at length 40 on a learning rate of 3e-3, and
 of this family shorten a gradient whose norm is above 1 to 1 before the step (Pascanu et al., 2013); these do not. Else
 they are those of reverse_40_longer.py.
 
-    python reverse_40_unclipped.py
+    python reverse_40_unclipped.py          12 min
 
-No full run is saved in outputs/ yet.
+Prints, first:
+
+    length 40, no attention, seed 0, 3,000 steps, learning rate 0.003, not clipped: digits right 0.590, whole sequences right 0.000
+    length 40, no attention, seed 1, 3,000 steps, learning rate 0.003, not clipped: digits right 0.576, whole sequences right 0.001
+    length 40, attention   , seed 0, 3,000 steps, learning rate 0.003, not clipped: digits right 0.154, whole sequences right 0.000
+    length 40, attention   , seed 1, 3,000 steps, learning rate 0.003, not clipped: digits right 0.170, whole sequences right 0.000
 
 Sources: Pascanu, Mikolov and Bengio (2013) for clipping; else as seq2seq.py.
 """

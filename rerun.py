@@ -43,6 +43,7 @@ EXPERIMENTS = {
     "reverse_40_lr": True,
     "reverse_40_6000": True,
     "reverse_40_unclipped": True,
+    "reverse_seeds": True,
     "ctc": False,
     "ctc_digits": True,
     "parallel": False,

@@ -19,8 +19,8 @@ def perturb(path, change):
     path.write_text(results.to_json(record), encoding="utf-8")
 
 
-def test_a_rerun_of_exact_experiments_agrees_with_saved_and_published():
-    done = run("rerun.py", "bptt", "decay")
+def test_a_rerun_of_exact_experiments_agrees_with_saved_and_published(tmp_path):
+    done = run("rerun.py", "bptt", "decay", "--outputs", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     bptt, decay, _, last = done.stdout.splitlines()
     # The post printed 18 figures of bptt: three states of 2, y, three gradients of 2, four of dy/dW_h, and the gap.

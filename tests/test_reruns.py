@@ -63,7 +63,7 @@ EXPECTED |= {f"{name}.json": {"name": name} for name in NAMES}
 
 
 def wait_until(true):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not true():
         assert time.monotonic() < end, "nothing happened"
         time.sleep(0.02)
@@ -301,7 +301,8 @@ def test_a_machine_whose_device_fails_its_check_is_told(fault, monkeypatch, caps
     assert f"--all: about {machine.duration(max(work / 4, 4 * longest))} on 4 cores" in out
 
 
-def test_a_probe_measures_both_trainings():
+def test_a_probe_measures_both_trainings(monkeypatch):
+    monkeypatch.setattr(machine.torch, "set_num_threads", lambda number: None)  # this process has other tests to run
     here = machine.probe(seconds=0)
     assert here.keys() == machine.reference_seconds().keys() and min(here.values()) > 0
 

@@ -3,6 +3,7 @@
 
 const MOST_DIGITS = 20;
 const DIGIT_MS = 110; // for each digit written
+const KINDS = ["ghost", "now"]; // of line, without attention and with it
 
 function bottleneckPanel() {
   const names = { without_attention: "without attention", attention: "with attention" };
@@ -104,7 +105,7 @@ function bottleneckPanel() {
     const label = `Attention weights, ${n} by ${n}: the row of digits written with attention tells each one’s largest`;
     const grid = svg(
       "svg",
-      { class: "grid", viewBox: `0 0 ${n + 1.2} ${n + 1.2}`, role: "img", "aria-label": label },
+      { class: "grid", viewBox: `0 0 ${n + 1.2} ${n + 1.2}`, style: `--digits: ${n + 1.2}`, role: "img", "aria-label": label },
       ...parts,
     );
     grid.addEventListener("pointermove", (event) => {
@@ -131,14 +132,47 @@ function bottleneckPanel() {
     tell();
   }
 
+  const rightAt = (length) => models.map(([, exported]) => exported.sequences_right[length - exported.length[0]]);
+
   function tellScores() {
-    const [without, having] = models.map(
-      ([, exported]) => exported.sequences_right[digits.length - exported.length[0]],
-    );
+    const [without, having] = rightAt(digits.length);
+    drawScores();
     byId("bottleneck-scores").textContent = digits.length
       ? `Of 1,000 new sequences of ${counted(digits.length, "digit")}, the model without attention reverses ` +
         `${percent(without)} without a fault, the one with attention ${percent(having)}.`
       : "";
+  }
+
+  /** Both models' scores against length, with the present length marked. */
+  function drawScores() {
+    const x = (length) => 44 + ((length - 1) / (MOST_DIGITS - 1)) * 260;
+    const y = (share) => 12 + (1 - share) * 130;
+    const parts = [0, 0.5, 1].flatMap((share) => [
+      svg("line", { class: "axis", x1: x(1), x2: x(MOST_DIGITS), y1: y(share), y2: y(share) }),
+      svg("text", { x: x(1) - 8, y: y(share) + 4, "text-anchor": "end" }, percent(share)),
+    ]);
+    for (const length of [1, 5, 10, 15, 20])
+      parts.push(svg("text", { x: x(length), y: 164, "text-anchor": "middle" }, String(length)));
+    models.forEach(([, { sequences_right, length }], i) => {
+      const d = sequences_right.map((share, k) => `${k ? "L" : "M"}${x(k + length[0])},${y(share)}`).join("");
+      parts.push(svg("path", { class: `curve ${KINDS[i]}`, d }));
+    });
+    if (digits.length) {
+      const at = x(digits.length);
+      parts.push(svg("line", { class: "cursor", x1: at, x2: at, y1: y(1), y2: y(0) }));
+      parts.push(...rightAt(digits.length).map((share) => svg("circle", { class: "point", cx: at, cy: y(share), r: 4 })));
+    }
+    const label = models
+      .map(([name, { sequences_right }]) => `${name} ${percent(sequences_right[0])} to ${percent(sequences_right.at(-1))}`)
+      .join(", ");
+    byId("bottleneck-chart").replaceChildren(
+      element("ul", { class: "key" }, ...models.map(([name], i) => keyLine(KINDS[i], name))),
+      svg(
+        "svg",
+        { class: "scores", viewBox: "0 0 320 170", role: "img", "aria-label": `From 1 to ${MOST_DIGITS} digits: ${label}` },
+        ...parts,
+      ),
+    );
   }
 
   function sumUp() {

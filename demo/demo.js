@@ -5,8 +5,8 @@ if (typeof EXPORTED === "undefined") {
   byId("missing").hidden = false;
 } else {
   readPanel();
-  const applySignal = signalPanel();
+  const showExperiment = signalPanel();
   bottleneckPanel();
   serialPanel();
-  questionsPanel(applySignal);
+  questionsPanel(showExperiment);
 }

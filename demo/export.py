@@ -36,8 +36,9 @@ from lab.results import to_json, write_whole
 MODELS = Path(__file__).resolve().parent / "models.js"
 PREFIX, SUFFIX = "const EXPORTED = ", ";\n"
 HIDDEN = 64  # units of the character model
-CHARACTER_STEPS, DIGIT_STEPS = 3_000, 2_000
+CHARACTER_STEPS, DIGIT_STEPS = 12_000, 2_000
 LENGTHS = [1, 20]  # digits, the shortest and the longest
+STATES = ["GRU", "Transformer, token 1"]  # of cells_table.py: what each keeps of a text of one token
 
 
 class Remembering:
@@ -159,6 +160,11 @@ def picked(*names):
     return lambda found: {name: found[name] for name in names}
 
 
+def counting(found):
+    """The two kinds of Kneser–Ney."""
+    return {"fixed_discount": found, "modified": found["modified"]}
+
+
 def reversals(found):
     """The runs of reverse.py, each with its digits right by place."""
     runs = map(picked("length", "attention", "seed", "digits_right", "sequences_right"), found["runs"])
@@ -170,7 +176,8 @@ QUOTED = {
     "vanishing": picked("gradient_size"),
     "gates": picked("gradient_size", "every_step"),
     "parallel": picked("sequence_length", "width", "GRU", "attention"),
-    "kneser_ney": picked("bits_per_char"),
+    "cells_table": lambda found: {"state_bytes": {name: found["layers"][name]["state_bytes"] for name in STATES}},
+    "kneser_ney": lambda found: {name: min(kind["bits_per_char"]) for name, kind in counting(found).items()},
     "char_models": lambda found: {
         "runs": [picked("cell", "seed", "validation_bits_per_char")(run) for run in found["runs"]]
     },
@@ -180,6 +187,8 @@ QUOTED = {
 
 def read():
     """What demo/models.js holds."""
+    if not MODELS.exists():
+        raise script.UserError(f"{MODELS} is not there yet: train its models, without --figures")
     return json.loads(MODELS.read_text(encoding="utf-8").removeprefix(PREFIX).removesuffix(SUFFIX))
 
 

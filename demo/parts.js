@@ -136,14 +136,17 @@ class TokenRow {
 
 // ---- pictures -------------------------------------------------------------------------------------------------------
 
-/** The units of a state side by side: up where positive, down where negative. */
+/** The units of a state side by side, a cell each: filled upwards where positive, downwards where negative. */
 class Strip {
   constructor(parent, units) {
-    this.bars = Array.from({ length: units }, (_, i) => svg("rect", { x: i + 0.1, width: 0.8 }));
+    const cell = (i, attributes) => svg("rect", { x: i + 0.1, width: 0.8, ...attributes });
+    const cells = Array.from({ length: units }, (_, i) => cell(i, { y: -1, height: 2, class: "cell" }));
+    this.bars = cells.map((_, i) => cell(i));
     const zero = svg("line", { x1: 0, x2: units, y1: 0, y2: 0, class: "zero" });
     this.element = svg(
       "svg",
       { viewBox: `0 -1 ${units} 2`, preserveAspectRatio: "none", class: "strip", role: "img" },
+      ...cells,
       ...this.bars,
       zero,
     );

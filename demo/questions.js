@@ -21,7 +21,7 @@ const QUESTIONS = [
         options: ["a plain RNN", "a GRU as it comes", "an LSTM with forget bias 1"],
         answer: argmax(cells.map((cell) => gate(gates, cell))),
         because: `What arrives is ${cells.map((cell) => `${sized(gate(gates, cell))} (${cell})`).join(", ")}.`,
-        where: { panel: "signal", setting: { cell: "LSTM", bias: 1, inputs: true } },
+        where: { panel: "signal", experiment: "LSTM, forget bias 1" },
       };
     },
   },
@@ -34,7 +34,7 @@ const QUESTIONS = [
         options: left.map((size) => `about ${sized(size)}`),
         answer: 2,
         because: `A bias of 0 leaves ${sized(left[0])}, 1 leaves ${sized(left[1])}, and 3 leaves ${sized(left[2])}.`,
-        where: { panel: "signal", setting: { cell: "LSTM", bias: 3, inputs: true } },
+        where: { panel: "signal", experiment: "LSTM, forget bias 3" },
       };
     },
   },
@@ -48,7 +48,7 @@ const QUESTIONS = [
         options: sizes.map((option) => `about ${option}`),
         answer: nearest(size, sizes),
         because: `Only ${sized(size)}, which is 0.9⁵⁰.`,
-        where: { panel: "signal", setting: { cell: "RNN", activation: "linear", radius: 0.9, inputs: true } },
+        where: { panel: "signal", experiment: "radius 0.9, linear" },
       };
     },
   },
@@ -61,7 +61,7 @@ const QUESTIONS = [
         options: ["exploded (above 10)", "kept its size (0.1 to 10)", "vanished (below 0.1)"],
         answer: tanh > 10 ? 0 : tanh > 0.1 ? 1 : 2,
         because: `${sized(tanh)} is left with tanh, whose slope only ever shrinks what passes, and ${sized(linear)} without.`,
-        where: { panel: "signal", setting: { cell: "RNN", activation: "tanh", radius: 1.1, inputs: true } },
+        where: { panel: "signal", experiment: "radius 1.1, tanh" },
       };
     },
   },
@@ -69,7 +69,7 @@ const QUESTIONS = [
     needs: ["reverse"],
     make({ reverse }) {
       const runs = withoutAttention(reverse, 20);
-      const shares = [0.02, 0.15, 0.5, 0.9];
+      const shares = [0.02, 0.2, 0.5, 0.9];
       const digits = percent(mean(runs.map((run) => run.digits_right)));
       return {
         ask: "Trained on twenty digits without attention for 2,000 steps: how many whole sequences come out right?",
@@ -117,20 +117,22 @@ const QUESTIONS = [
     make({ kneser_ney, char_models }) {
       const of = (cell) =>
         char_models.runs.filter((run) => run.cell === cell).map((run) => run.validation_bits_per_char);
-      const bits = [["Kneser–Ney counts", Math.min(...kneser_ney.bits_per_char)]];
+      const bits = [["Kneser–Ney counts with one fixed discount", kneser_ney.fixed_discount]];
       for (const cell of ["RNN", "GRU", "LSTM"]) bits.push([`a trained ${cell}`, mean(of(cell))]);
       return {
-        ask: "Which guesses the next character of an unseen post best, after 3,000 steps of training?",
+        ask: "Which of these guesses the next character of unseen posts best, the networks after 3,000 steps of training?",
         options: bits.map(([name]) => name),
         answer: argmax(bits.map(([, value]) => -value)),
-        because: `Bits per character: ${bits.map(([name, value]) => `${value.toFixed(3)} (${name})`).join(", ")}.`,
+        because:
+          `Bits per character: ${bits.map(([name, value]) => `${value.toFixed(3)} (${name})`).join(", ")}. ` +
+          `Counting with modified discounts, the best of seven contexts, takes ${kneser_ney.modified.toFixed(3)}.`,
         where: { panel: "read" },
       };
     },
   },
 ];
 
-function questionsPanel(applySignal) {
+function questionsPanel(showExperiment) {
   const { figures } = EXPORTED;
   const questions = QUESTIONS.filter(({ needs }) => needs.every((name) => name in figures)).map(({ make }) =>
     make(figures),
@@ -140,14 +142,15 @@ function questionsPanel(applySignal) {
   function tellScore() {
     const right = questions.filter(({ answer }, i) => given.get(i) === answer).length;
     const open = questions.length - given.size;
-    byId("questions-score").textContent =
-      `${right} of ${given.size} right at the first try${open ? `, ${open} to go` : ""}.`;
+    byId("questions-score").textContent = given.size
+      ? `${right} of ${given.size} right at the first try${open ? `, ${open} to go` : ""}.`
+      : `${counted(open, "question")}; the first try counts.`;
   }
 
   function ask({ ask, options, answer, because, where }, i) {
     const reason = element("p", { class: "because", hidden: "" });
     const link = element("a", { href: `#${where.panel}` }, `See it in panel ${1 + PANELS.indexOf(where.panel)}.`);
-    if (where.setting) link.addEventListener("click", () => applySignal(where.setting));
+    if (where.experiment) link.addEventListener("click", () => showExperiment(where.experiment));
     const labels = options.map((option, place) => {
       const answered = () => {
         if (!given.has(i)) given.set(i, place);

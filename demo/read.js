@@ -108,6 +108,7 @@ function readPanel() {
           steps.push({ character, bits: model.bits(state, character), state: model.read(state, character) });
         }
         field.value = steps.map(({ character }) => character).join("");
+        field.scrollTop = field.scrollHeight;
         read();
       },
       finish,
@@ -147,8 +148,8 @@ function readPanel() {
 
   byId("read-hidden").textContent = exported.hidden;
   byId("read-about").textContent =
-    `Trained by charlm.py on the text of thirty posts: GRU, ${exported.hidden} units, seed ${exported.seed}, step ` +
-    `${exported.step.toLocaleString("en")}, ${model.characters.length} characters. On the two held-out posts it takes ` +
+    `Trained by charlm.py on the text of 28 posts: GRU, ${exported.hidden} units, seed ${exported.seed}, step ` +
+    `${exported.step.toLocaleString("en")}, ${model.characters.length} characters. On two held-out posts it takes ` +
     `${exported.validation_bits_per_char.toFixed(3)} bits per character.`;
   tellTemperature();
   read();

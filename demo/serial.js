@@ -2,10 +2,10 @@
 "use strict";
 
 const STEP_MS = 130;
-const NEAR_KEYS = 2; // attention keeps a key and a value for each token
+const FLOAT_BYTES = 4;
 
 function serialPanel() {
-  const { parallel } = EXPORTED.figures;
+  const { parallel, cells_table } = EXPORTED.figures;
   const { width } = parallel;
   const field = byId("serial-text");
   const length = byId("serial-length");
@@ -82,7 +82,8 @@ function serialPanel() {
   function drawPath() {
     const [from, to] = ends.map((end) => Number(end.value)).sort((a, b) => a - b);
     const distance = to - from;
-    const [gap, base] = [600 / Math.max(1, words.length), 108];
+    const wide = byId("serial-path").clientWidth || 600;
+    const [gap, base] = [wide / Math.max(1, words.length), 108];
     const x = (i) => (i + 0.5) * gap;
     const parts = words.map((_, i) =>
       svg("circle", { class: i === from || i === to ? "end" : "", cx: x(i), cy: base, r: 4 }),
@@ -99,7 +100,13 @@ function serialPanel() {
         }),
       );
     }
-    const picture = svg("svg", { class: "path", viewBox: "0 0 600 150", "aria-hidden": "true" }, ...parts);
+    for (const end of new Set(words.length ? [from, to] : [])) {
+      const anchor = x(end) < 60 ? "start" : x(end) > wide - 60 ? "end" : "middle";
+      const at = { start: x(end) - 4, middle: x(end), end: x(end) + 4 }[anchor];
+      parts.push(svg("text", { x: at, y: base + 52, "text-anchor": anchor }, words[end]));
+    }
+    const size = { viewBox: `0 0 ${wide} 170`, height: 170 };
+    const picture = svg("svg", { class: "path", ...size, "aria-hidden": "true" }, ...parts);
     byId("serial-path").replaceChildren(picture);
     byId("serial-path-readout").textContent = !words.length
       ? "Type a sentence."
@@ -110,9 +117,11 @@ function serialPanel() {
 
   // ---- as the text grows
 
-  const kept = { gru: () => width, attention: (tokens) => NEAR_KEYS * width * tokens };
+  // What cells_table.py counted: the GRU's state, and the keys and values of one token.
+  const { GRU: state, "Transformer, token 1": token } = cells_table.state_bytes;
+  const kept = { gru: () => state / FLOAT_BYTES, attention: (tokens) => (tokens * token) / FLOAT_BYTES };
   const bytes = (numbers) => {
-    const kib = (4 * numbers) / 1024;
+    const kib = (FLOAT_BYTES * numbers) / 1024;
     return kib < 1024 ? `${kib.toLocaleString("en")} KiB` : `${(kib / 1024).toLocaleString("en")} MiB`;
   };
   const operations = (flops) => `${sized(flops / 1e9)} × 10⁹`;
@@ -151,6 +160,7 @@ function serialPanel() {
     { role: "img", "aria-label": "attention’s line rises with the text, the GRU’s stays level" },
     [],
   );
+  new ResizeObserver(drawPath).observe(byId("serial-path"));
   field.addEventListener("input", update);
   for (const end of ends)
     end.addEventListener("change", () => (drawPath(), say(byId("serial-path-readout").textContent)));
@@ -162,7 +172,7 @@ function serialPanel() {
   );
   const { GRU, attention, sequence_length } = parallel;
   byId("serial-about").textContent =
-    `Operations are counted as in parallel.py, which measured ${sequence_length.toLocaleString("en")} steps of width ` +
+    `What is kept is from outputs/cells_table.json. Operations are counted as in parallel.py, which measured ${sequence_length.toLocaleString("en")} steps of width ` +
     `${width}: ${GRU.GFLOPs.toFixed(2)} × 10⁹ in ${GRU.ms.toFixed(0)} ms by the GRU, ` +
     `${attention.GFLOPs.toFixed(2)} × 10⁹ in ${attention.ms.toFixed(0)} ms by attention.`;
   update();

@@ -90,7 +90,10 @@ class Passage {
 /** What a setting's network is made of. */
 function aboutNetwork(experiment, cell) {
   if (experiment?.script === "gates.py") {
-    return "The five networks and inputs of gates.py, drawn again; what counts is the median gradient at the input.";
+    return (
+      "The five networks and inputs of gates.py, drawn again; what counts is the gradient of the sum of the last " +
+      "state, at the input, and the median of the five."
+    );
   }
   if (experiment) return "The matrix and the random inputs of vanishing.py, which don’t depend on the sentence.";
   if (cell === "RNN") {
@@ -108,6 +111,7 @@ function aboutNetwork(experiment, cell) {
 
 const signed = (value) => (value > 0 ? `+${value}` : String(value).replace("-", "−"));
 
+/** Sets the panel up. What it returns shows a saved experiment, by name. */
 function signalPanel() {
   const values = unpack(EXPORTED.vanishing.Q, Float64Array);
   const Q = { rows: WIDTH, columns: WIDTH, values };
@@ -306,8 +310,9 @@ function signalPanel() {
       if (come === due) return;
       for (; come < due; come++) tokens.level(output - 2 - come, brightness(at(now, come + 1 + now.start)));
       pulse(output - 1 - come);
-      const size = sized(at(now, come + now.start));
-      const name = `Gradient at h${subscript(output - come)}, of size ${size}: its largest entry fills the strip`;
+      readOff(come + now.start);
+      const which = passage.runs ? " in the first network" : `, of size ${sized(at(now, come))}`;
+      const name = `Gradient at h${subscript(output - come)}${which}: its largest entry fills the strip`;
       byId("signal-state-name").textContent = name;
       strip.show(gradients[come].h, name, true);
     };
@@ -330,7 +335,7 @@ function signalPanel() {
 
   // ---- wiring
 
-  /** Take a setting from elsewhere on the page. */
+  /** Take a setting from the captions. */
   function apply(wanted) {
     choice.value = OWN;
     put({ ...setting(), ...wanted });
@@ -353,7 +358,7 @@ function signalPanel() {
     choice.append(element("optgroup", { label: `as in ${script}` }, ...options));
   }
   choice.addEventListener("change", () => {
-    if (experiments[choice.value]) put(experiments[choice.value].setting);
+    put(experiments[choice.value]?.setting ?? setting());
     update();
     settle();
   });
@@ -377,7 +382,10 @@ function signalPanel() {
   }
   update();
   settle();
-  return apply;
+  return (name) => {
+    choice.value = experiments.findIndex((experiment) => experiment.name === name);
+    choice.dispatchEvent(new Event("change"));
+  };
 }
 
 const subscript = (n) => String(n).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);

@@ -5,9 +5,17 @@ two GRUs side by side, one reading forwards and one backwards, 256 numbers; and 
 state and the context together. Lengths 20 and 40 as in reverse.py. The paper also begins the decoder with the backward
 GRU's state and has a maxout layer before the output; here it begins with the forward one's, as without attention.
 
-    python reverse_bahdanau.py
+    python reverse_bahdanau.py          11 min
 
-No full run is saved in outputs/ yet.
+Prints, first:
+
+    length 20, Bahdanau    , seed 0: digits right 0.992, whole sequences right 0.967
+    length 20, Bahdanau    , seed 1: digits right 0.982, whole sequences right 0.932
+    length 40, Bahdanau    , seed 0: digits right 0.958, whole sequences right 0.882
+    length 40, Bahdanau    , seed 1: digits right 0.963, whole sequences right 0.910
+
+At length 40, with the learning rate at which reverse.py's attention gets 0.190 and 0.307 of the sequences right, this
+one nearly learns the task.
 
 Sources: Bahdanau, Cho and Bengio (2015), section 3 and appendix A.
 """

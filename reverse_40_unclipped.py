@@ -14,7 +14,7 @@ Prints, first:
     length 40, attention   , seed 1, 3,000 steps, learning rate 0.003, not clipped: digits right 0.170, whole sequences right 0.000
 
 Sources: Pascanu, Mikolov and Bengio (2013) for clipping; else as seq2seq.py.
-"""
+"""  # noqa: E501
 
 from lab import script
 from reverse import SEEDS, sweep

@@ -20,8 +20,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SAVED = ROOT / "outputs"
-# Where results go and how fast they come can't change what they are, so these don't make a run "not the default one".
 ENDS_WITH_STDIN = "BEFORE_ATTENTION_ENDS_WITH_STDIN"  # in the environment of an experiment that rerun.py started
+# Where results go and how fast they come can't change what they are, so these don't make a run "not the default one".
 NOT_PART_OF_THE_RESULT = {"outputs", "jobs", "cluster"}
 
 

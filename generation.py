@@ -27,6 +27,7 @@ Sources: Katharopoulos et al., "Transformers are RNNs" (2020), for linear attent
 decoding" (2019), for what reading the cache costs.
 """
 
+from itertools import pairwise
 from statistics import median
 
 import torch
@@ -69,19 +70,20 @@ def flops(n):
     }
 
 
-def read(layer, x):
-    """A layer's state after the tokens x (time, batch, width)."""
-    state = None
+def read(layer, x, state=None):
+    """A layer's state after the tokens x (time, batch, width), which follow those that the given state is of."""
     for part in x.split(READ_AT_ONCE):
         _, state = layer(part, state)
     return state
 
 
-def build(x, layers, W):
-    """Each rival as (a function that gives the last token's output, bytes of state), having read those before it."""
+def build(x, layers, states, W):
+    """Each rival as (a function that gives the last token's output, bytes of state).
+
+    x holds the context and the new token (time, batch, width); states are those of the layers after the context.
+    """
     context, new = x[:-1], x[-1:]
     n, batch = context.shape[:2]
-    states = {name: read(layer, context) for name, layer in layers.items()}
     K, V = (x.new_empty(batch, n + 1, WIDTH) for _ in range(2))
     K[:, :n], V[:, :n] = (context.transpose(0, 1) @ W[i] for i in (1, 2))
     everything = x.transpose(0, 1).contiguous()  # (batch, time, width)
@@ -112,9 +114,10 @@ def measure(batch, device):
     }
     W = (torch.randn(3, WIDTH, WIDTH) / WIDTH**0.5).to(device)
     x = torch.randn(max(CONTEXTS) + 1, batch, WIDTH).to(device)  # (time, batch, width)
-    rows, gaps = {name: [] for name in RIVALS}, []
-    for n in CONTEXTS:
-        rivals = build(x[: n + 1], layers, W)
+    rows, gaps, states = {name: [] for name in RIVALS}, [], {}
+    for before, n in pairwise([0, *CONTEXTS]):
+        states = {name: read(layer, x[before:n], states.get(name)) for name, layer in layers.items()}
+        rivals = build(x[: n + 1], layers, states, W)
         times = token_times({name: make_token for name, (make_token, _) in rivals.items()}, device)
         for name, (_, state_bytes) in rivals.items():
             row = {"context": n, "ms": median(times[name]), "every_token_ms": times[name]}

@@ -4,11 +4,11 @@ import statistics
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 from math import log
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 
 def take_turns(rivals: dict[str, Callable], device: torch.device, *, warm_up: int, runs: int) -> dict[str, list[float]]:
@@ -63,21 +63,29 @@ class _Held(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.now = self.peak = 0
+        self.references = {}  # by the storage's address
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        result = function(*args, **(kwargs or {}))
-        known = {storage._cdata for storage in _storages((args, kwargs))}
-        for storage in _storages(result):
-            if storage._cdata not in known:  # otherwise a view of an argument, or the argument itself
-                known.add(storage._cdata)
-                self.now += storage.nbytes()
+        kwargs = kwargs or {}
+        result = function(*args, **kwargs)
+        known = {storage._cdata for storage in _storages([*args, *kwargs.values()])}
+        for storage in _storages([result]):
+            address, nbytes = storage._cdata, storage.nbytes()
+            if address not in known:  # otherwise a view of an argument, or the argument itself
+                known.add(address)
+                self.now += nbytes
                 self.peak = max(self.peak, self.now)
-                weakref.finalize(storage, self._free, storage.nbytes())
+                self.references[address] = weakref.ref(storage, partial(self._free, address, nbytes))
         return result
 
-    def _free(self, nbytes):
+    def _free(self, address, nbytes, _):
         self.now -= nbytes
+        del self.references[address]
 
 
-def _storages(values) -> list:
-    return [value.untyped_storage() for value in tree_leaves(values) if isinstance(value, torch.Tensor)]
+def _storages(values):
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value.untyped_storage()
+        elif isinstance(value, list | tuple):
+            yield from _storages(value)

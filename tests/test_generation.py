@@ -30,7 +30,8 @@ def build(n, batch, dtype=torch.float32):
     layers = {"GRU": torch.nn.GRU(D, D).to(dtype), "linear attention": LinearAttention(D, D).to(dtype)}
     W, x = torch.randn(3, D, D, dtype=dtype) / D**0.5, torch.randn(n + 1, batch, D, dtype=dtype)
     with torch.inference_mode():
-        return generation.build(x, layers, W), layers, W, x
+        states = {name: generation.read(layer, x[:-1]) for name, layer in layers.items()}
+        return generation.build(x, layers, states, W), layers, W, x
 
 
 def test_token_by_token_with_a_cache_is_attention_over_all():
@@ -75,7 +76,10 @@ def test_reading_in_parts_is_reading(monkeypatch):
     _, layers, _, x = build(50, 2, torch.float64)
     with torch.inference_mode():
         for layer in layers.values():
-            torch.testing.assert_close(generation.read(layer, x), layer(x)[1], rtol=1e-10, atol=1e-10)
+            whole = layer(x)[1]
+            torch.testing.assert_close(generation.read(layer, x), whole, rtol=1e-10, atol=1e-10)
+            begun = generation.read(layer, x[:20])
+            torch.testing.assert_close(generation.read(layer, x[20:], begun), whole, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("n", [5, 40])

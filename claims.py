@@ -288,3 +288,44 @@ def serial_costs(parallel):
         f"{gru['GFLOPs']:.2f} GFLOPs in {gru['ms']:.1f} ms against {attention['GFLOPs']:.2f} in {attention['ms']:.1f}"
     )
     return decided(right, not right), figures
+
+
+@claim("Attention's square cost catches up with the GRU's serial one, reading forward.", "parallel_lengths")
+def square_catches_up(parallel_lengths):
+    kinds = {kind: parallel_lengths[kind]["crossovers"]["attention"] for kind in ("forward", "forward and backward")}
+    right = kinds["forward"]["measured"] is not None
+    longest = max(parallel_lengths["lengths"])
+    told = [
+        f"{kind} at {c['measured']:,.0f} steps" if c["measured"] else f"{kind} not up to {longest:,}"
+        for kind, c in kinds.items()
+    ]
+    fitted = [f"{c['fitted']:,.0f}" if c["fitted"] else "nowhere" for c in kinds.values()]
+    return decided(right, not right), f"measured {', '.join(told)}; by the fitted models {' and '.join(fitted)}"
+
+
+@claim("The next token costs an RNN the same after any context; what attention's cache costs grows.", "generation")
+def a_token_stays_cheap(generation):
+    slopes = {batch: generation[f"batch_{batch}"]["slopes"] for batch in generation["batches"]}
+    right = [s["GRU"]["ms"] < 0.2 and s["cached attention"]["ms"] > 0.5 for s in slopes.values()]
+    told = [f"{s['GRU']['ms']:.2f} and {s['cached attention']['ms']:.2f} at batch {b}" for b, s in slopes.items()]
+    return decided(all(right), not any(right)), f"time grows with the context to the power of {', '.join(told)}"
+
+
+@claim("A scan shortens the way through the computation, not the gradient's; attention shortens both.", "path_length")
+def no_short_cut_for_gradients(path_length):
+    length, powers = path_length["length"], path_length["at_token_1"]
+    operations = path_length["steps"]["recurrence, by a scan"]["operations"]
+    right = operations <= 2 * length.bit_length() and max(powers["minGRU"]) < -45 and min(powers["attention"]) > -4
+    figures = ", ".join(f"{name} 10^{min(p):.0f} to 10^{max(p):.0f}" for name, p in powers.items())
+    return decided(right, not right), f"{operations} operations by a scan; at token 1 of {length:,}: {figures}"
+
+
+@claim("A plain RNN remembers for 10 to 20 steps, gated cells for several hundred.", "recall")
+def gates_remember(recall):
+    """Several hundred: a gap of 320 or more. A gap that is remembered lies below the one at which a cell drops."""
+    drops = recall["drops_to_chance_at"]
+    gated = ["GRU", "LSTM", "LSTM, forget bias 1", "LSTM, forget bias 3"]
+    far = [drops[cell] is None or drops[cell] > 320 for cell in gated]
+    plain = drops["RNN"] in (20, 40)
+    figures = ", ".join(f"{cell} {drops[cell]:,}" if drops[cell] else f"{cell} never" for cell in ["RNN", *gated])
+    return decided(plain and all(far), not (plain or any(far))), f"at chance from a gap of: {figures}"

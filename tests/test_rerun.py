@@ -260,6 +260,39 @@ def test_claims_about_attention_and_alignment_can_fail():
     assert judged(claims.alignment_is_monotonic, transcribed(**lame, CTC_reversed=0.8)) == claims.UNDECIDED
 
 
+def test_claims_about_length_and_memory_can_fail():
+    def crossing(at):
+        found = {"crossovers": {"attention": {"measured": at, "fitted": at}}}
+        return {"lengths": [64, 8192], "forward": found, "forward and backward": found}
+
+    assert judged(claims.square_catches_up, crossing(5000.0)) == claims.HOLDS
+    assert judged(claims.square_catches_up, crossing(None)) == claims.FAILS
+
+    def growing(gru, cached):
+        slopes = {"slopes": {"GRU": {"ms": gru}, "cached attention": {"ms": cached}}}
+        return {"batches": [1], "batch_1": slopes}
+
+    assert judged(claims.a_token_stays_cheap, growing(0.01, 0.9)) == claims.HOLDS
+    assert judged(claims.a_token_stays_cheap, growing(0.9, 0.9)) == claims.FAILS
+    assert judged(claims.a_token_stays_cheap, growing(0.01, 0.1)) == claims.FAILS
+
+    def arriving(operations, scan, attention):
+        steps = {"recurrence, by a scan": {"operations": operations}}
+        return {"length": 1024, "at_token_1": {"minGRU": [scan], "attention": [attention]}, "steps": steps}
+
+    assert judged(claims.no_short_cut_for_gradients, arriving(10, -300.0, -2.0)) == claims.HOLDS
+    assert judged(claims.no_short_cut_for_gradients, arriving(10, -3.0, -2.0)) == claims.FAILS
+    assert judged(claims.no_short_cut_for_gradients, arriving(1023, -300.0, -2.0)) == claims.FAILS
+
+    def remembering(rnn, gru, lstm):
+        drops = {"RNN": rnn, "GRU": gru} | dict.fromkeys(["LSTM", "LSTM, forget bias 1", "LSTM, forget bias 3"], lstm)
+        return {"drops_to_chance_at": drops}
+
+    assert judged(claims.gates_remember, remembering(20, 640, None)) == claims.HOLDS
+    assert judged(claims.gates_remember, remembering(20, 80, None)) == claims.UNDECIDED
+    assert judged(claims.gates_remember, remembering(None, 80, 160)) == claims.FAILS
+
+
 def test_a_claim_judges_the_post_s_own_figures_too():
     """The post's Kneser–Ney, 2.594 bits, is below each of its models: 2.690 is the lowest (its table). Not so here."""
     published = json.loads((ROOT / "data" / "published.json").read_text(encoding="utf-8"))

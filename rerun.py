@@ -40,6 +40,7 @@ EXPERIMENTS = {
     "char_models": True,
     "char_models_long": True,
     "reverse": True,
+    "reverse_40_longer": True,
     "reverse_40_lr": True,
     "reverse_40_6000": True,
     "reverse_40_unclipped": True,

@@ -30,7 +30,7 @@ At length 5 there are only 100,000 sequences and training draws 128,000, so most
 counts the rest. Whole sequences right are the same whichever digits are read (see seq2seq.py).
 
 The post doesn't say whether it clipped the gradient. With the norm clipped at 1, as in its character models, the
-figures come out near the post's; what is different without, reverse_40_unclipped.py is there to show.
+figures come out near the post's; reverse_40_unclipped.py shows what is different without.
 
 Sources: as seq2seq.py.
 """

@@ -11,8 +11,8 @@ Prints, first:
     length 40, attention   , seed 0, 3,000 steps, learning rate 0.003: digits right 0.189, whole sequences right 0.000
     length 40, attention   , seed 1, 3,000 steps, learning rate 0.003: digits right 0.229, whole sequences right 0.000
 
-It does without attention. With it, training has come apart: after 2,000 of these steps reverse.py's models had 0.565 and
-0.634 of the digits right.
+It helps without attention. With it, training has come apart: after 2,000 of these steps reverse.py's models had 0.565
+and 0.634 of the digits right.
 
 Sources: as seq2seq.py. reverse_40_lr.py, reverse_40_6000.py and reverse_40_unclipped.py change something else.
 """

@@ -39,7 +39,8 @@ def draw(results):
         for part, dash in ("validation", "-"), ("train", "--"):
             label = f"{run['cell']}, {part}" if run["seed"] == SEEDS[0] else None
             left.plot(curve["step"], curve[f"{part}_bits_per_char"], dash, label=label, **style)
-    left.set(xscale="log", xlim=(100, None), xlabel="step", ylabel="bits per character", title="While training")
+    left.set(xscale="log", xlim=(100, None), ylim=(1.4, 4.6), title="While training")
+    left.set(xlabel="step", ylabel="bits per character")
     models = results["beside"] + results["runs"]
     cells = list(dict.fromkeys(run["cell"] for run in models))
     for name, mark, label in zip(JUDGED[1:], ("o", "x"), ("best step", "last step"), strict=True):

@@ -247,7 +247,7 @@ def rate_spoils_attention(lr, longer, unclipped):
     return decided(min(low) > max(high), max(low) <= min(high)), figures
 
 
-@claim("With one state, the digits read last are the easy ones.", "reverse_copy")
+@claim("Through one state the digits read last are the easy ones, whatever is to be written.", "reverse_copy")
 def last_read_is_easy(reverse_copy):
     halves = {"reverse": [], "copy": []}
     for run, detail in zip(reverse_copy["runs"], reverse_copy["details"], strict=True):
@@ -256,12 +256,27 @@ def last_read_is_easy(reverse_copy):
             read = right if run["task"] == "copy" else right[::-1]  # in the order in which they were read
             middle = len(read) // 2
             halves[run["task"]].append((fmean(read[:middle]), fmean(read[middle:])))
-    later = [late > early for pairs in halves.values() for early, late in pairs]
+    later = {task: [late > early for early, late in pairs] for task, pairs in halves.items()}
     figures = "; ".join(
-        f"{task}: {span([a for a, _ in pairs])} of the first half read, {span([b for _, b in pairs])} of the second"
+        f"{task}: {span([early for early, _ in pairs])} of the first half read right,"
+        f" {span([late for _, late in pairs])} of the second"
         for task, pairs in halves.items()
     )
-    return decided(all(later), not any(later)), figures
+    return decided(all(map(all, later.values())), not all(map(any, later.values()))), figures
+
+
+@claim("Through one state it is easier to reverse than to copy.", "reverse_copy")
+def reversing_is_easier(reverse_copy):
+    digits = {}
+    for run in reverse_copy["runs"]:
+        if not run["attention"]:
+            digits.setdefault(run["length"], {}).setdefault(run["task"], []).append(run["digits_right"])
+    verdicts = {apart(tasks["copy"], tasks["reverse"]) for tasks in digits.values()}
+    figures = "; ".join(
+        f"length {length}: " + ", ".join(f"{task} {span(right)}" for task, right in tasks.items())
+        for length, tasks in digits.items()
+    )
+    return verdicts.pop() if len(verdicts) == 1 else UNDECIDED, f"digits right, {figures}"
 
 
 @claim("CTC transcribes in the order of the sound only; attention also writes the string reversed.", "ctc_digits")

@@ -45,6 +45,7 @@ EXPERIMENTS = {
     "reverse_40_6000": True,
     "reverse_40_unclipped": True,
     "reverse_seeds": True,
+    "reverse_copy": True,
     "reverse_bahdanau": True,
     "ctc": False,
     "ctc_digits": True,

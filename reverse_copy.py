@@ -1,13 +1,29 @@
-"""Copying beside reversing: through one state, are the digits read last the easy ones?
+"""Copying beside reversing: through one state, are the digits read last the easy ones, or those written first?
 
 Sutskever et al. (2014) fed their encoder the source backwards, so that its first word, which the decoder needs first,
 was the last one read. Reversing digits has that built in: the first to be written is the last that was read. Copying
 hasn't; all else is as in reverse.py. The first place of a reversal holds the digit read last, that of a copy the digit
 read first.
 
-    python reverse_copy.py
+    python reverse_copy.py          5 min
 
-No full run is saved in outputs/ yet.
+Prints, first:
+
+    reverse, length 10, no attention, seed 0: digits right 0.964, whole sequences right 0.847
+    reverse, length 10, no attention, seed 1: digits right 0.973, whole sequences right 0.876
+    copy   , length 10, no attention, seed 0: digits right 0.958, whole sequences right 0.824
+    copy   , length 10, no attention, seed 1: digits right 0.959, whole sequences right 0.828
+    reverse, length 20, no attention, seed 0: digits right 0.803, whole sequences right 0.178
+    reverse, length 20, no attention, seed 1: digits right 0.835, whole sequences right 0.218
+    copy   , length 20, no attention, seed 0: digits right 0.709, whole sequences right 0.064
+    copy   , length 20, no attention, seed 1: digits right 0.517, whole sequences right 0.006
+    reverse, length 20, attention   , seed 0: digits right 0.942, whole sequences right 0.850
+    reverse, length 20, attention   , seed 1: digits right 0.906, whole sequences right 0.783
+    copy   , length 20, attention   , seed 0: digits right 1.000, whole sequences right 1.000
+    copy   , length 20, attention   , seed 1: digits right 1.000, whole sequences right 0.998
+
+Through one state reversing is the easier task, as Sutskever et al. would have it; but what is easy are the digits that
+are written first, in a copy those read first. With attention it is copying that is learned to the end.
 
 Sources: Sutskever, Vinyals and Le (2014), section 3.3; else as seq2seq.py.
 """

@@ -238,13 +238,19 @@ def test_claims_about_attention_and_alignment_can_fail():
         assert judged(claims.rate_spoils_attention, with_digits(*low), with_digits(*high), with_digits(0.2)) == verdict
 
     def copied(reversing, copying):
-        runs = [{"attention": False, "task": task} for task in ("reverse", "copy")]
+        runs = [
+            {"attention": False, "task": task, "length": 3, "digits_right": sum(places) / 3}
+            for task, places in (("reverse", reversing), ("copy", copying))
+        ]
         return {"runs": runs, "details": [{"right_by_position": places} for places in (reversing, copying)]}
 
     # What a reversal writes first was read last.
-    assert judged(claims.last_read_is_easy, copied([0.9, 0.8, 0.2], [0.1, 0.5, 0.6])) == claims.HOLDS
-    assert judged(claims.last_read_is_easy, copied([0.9, 0.8, 0.2], [0.6, 0.5, 0.1])) == claims.UNDECIDED
-    assert judged(claims.last_read_is_easy, copied([0.2, 0.8, 0.9], [0.6, 0.5, 0.1])) == claims.FAILS
+    easy, hard = [0.9, 0.8, 0.2], [0.6, 0.5, 0.1]
+    assert judged(claims.last_read_is_easy, copied(easy, hard[::-1])) == claims.HOLDS
+    assert judged(claims.last_read_is_easy, copied(easy, hard)) == claims.FAILS
+    assert judged(claims.last_read_is_easy, copied(easy[::-1], hard[::-1])) == claims.FAILS
+    assert judged(claims.reversing_is_easier, copied(easy, hard)) == claims.HOLDS
+    assert judged(claims.reversing_is_easier, copied(hard, easy)) == claims.FAILS
 
     def transcribed(**errors):
         runs = [

@@ -6,9 +6,17 @@ what came before; or both ends. A reader that sees only one of the two has a fai
 in more than half of all sentences, however it is trained; `ceiling` counts that out. The distance between the words
 grows from 5 to 80: seeing both sides doesn't help a gradient to get there.
 
-    python bidirectional.py --steps 20          some minutes; too few steps to learn much
+    python bidirectional.py          3 min
 
-No run at full length has been saved yet, so nothing is claimed here about what is learned.
+Prints, in the middle:
+
+    RNN: the tag depends on what comes after
+    forward , at most 0.500: 0.513 / 0.489 / 0.501; 0.0e+00 / 0.0e+00 / 0.0e+00
+    backward, at most 1.000: 1.000 / 0.659 / 0.499; 2.5e-03 / 2.2e-06 / 3.2e-19
+    both    , at most 1.000: 1.000 / 0.489 / 0.498; 2.5e-03 / 1.9e-07 / 8.6e-22
+
+What comes after is out of sight for whoever reads forwards, and in sight for the others five words away. Eighty words
+away the plain cells have learned nothing in either direction; an LSTM that keeps its state often has, in as many steps.
 
 Sources: Schuster and Paliwal (1997); Bengio, Simard and Frasconi (1994).
 """
@@ -184,7 +192,7 @@ def draw(results):
                 for distance in DISTANCES
             }
             axes.plot(mean.keys(), mean.values(), marker=marker, label=reader)
-        axes.axhline(results["ceiling"][task]["forward"], color="0.4", linewidth=0.8)
+        axes.axhline(results["ceiling"][task]["forward"], color="0.4", linewidth=0.8, label="forward at most")
         axes.set(xscale="log", ylim=(0.2, 1.03), title=f"{cell}: {task}")
         axes.set_xticks(DISTANCES, DISTANCES)
         axes.minorticks_off()

@@ -344,3 +344,20 @@ def gates_remember(recall):
     plain = drops["RNN"] in (20, 40)
     figures = ", ".join(f"{cell} {drops[cell]:,}" if drops[cell] else f"{cell} never" for cell in ["RNN", *gated])
     return decided(plain and all(far), not (plain or any(far))), f"at chance from a gap of: {figures}"
+
+
+@claim("Reading both ways shows a tagger what comes after; it carries no gradient any further.", "bidirectional")
+def both_ways_cure_blindness(bidirectional):
+    """Right by guessing alone: at most four standard deviations of 2,000 tests above a forward reader's ceiling."""
+    task = "what comes after"
+    runs = [run for run in bidirectional["runs"] if run["task"] == task]
+    guessing = bidirectional["ceiling"][task]["forward"] + 4 * (0.25 / 2000) ** 0.5
+
+    def right(cell, reader, distance):
+        return [r["accuracy"] for r in runs if (r["cell"], r["reader"], r["distance"]) == (cell, reader, distance)]
+
+    forward = [run["accuracy"] for run in runs if run["reader"] == "forward"]
+    near, far = right("RNN", "both", 5), right("RNN", "both", 80)
+    each = [share <= guessing for share in forward + far] + [share > 0.9 for share in near]
+    figures = f"forwards {span(forward)}; a plain RNN both ways {span(near)} five words away, {span(far)} eighty away"
+    return decided(all(each), max(near) <= guessing or min(far) > guessing), figures

@@ -299,6 +299,21 @@ def test_claims_about_length_and_memory_can_fail():
     assert judged(claims.gates_remember, remembering(None, 80, 160)) == claims.FAILS
 
 
+def test_the_claim_about_both_directions_can_fail():
+    def tagged(forward, near, far):
+        settings = [("forward", 5, forward), ("both", 5, near), ("both", 80, far)]
+        runs = [
+            {"task": "what comes after", "cell": "RNN", "reader": reader, "distance": distance, "accuracy": share}
+            for reader, distance, share in settings
+        ]
+        return {"ceiling": {"what comes after": {"forward": 0.5}}, "runs": runs}
+
+    assert judged(claims.both_ways_cure_blindness, tagged(0.51, 1.0, 0.49)) == claims.HOLDS
+    assert judged(claims.both_ways_cure_blindness, tagged(0.6, 1.0, 0.49)) == claims.UNDECIDED  # better than it can be
+    assert judged(claims.both_ways_cure_blindness, tagged(0.51, 0.5, 0.49)) == claims.FAILS
+    assert judged(claims.both_ways_cure_blindness, tagged(0.51, 1.0, 0.95)) == claims.FAILS
+
+
 def test_a_claim_judges_the_post_s_own_figures_too():
     """The post's Kneser–Ney, 2.594 bits, is below each of its models: 2.690 is the lowest (its table). Not so here."""
     published = json.loads((ROOT / "data" / "published.json").read_text(encoding="utf-8"))

@@ -214,9 +214,10 @@ def _within_seeds(path: str, ours, theirs: dict, *, beyond: float, else_: str) -
     two or three seeds is often: ``beyond`` says how many ranges outside is still within tolerance. Two seeds can also
     be close by luck, so a range is at least the median one of all settings.
     """
-    _, runs, index, *rest = path.split(".")
+    _, runs, *place = path.split(".")
     if runs != "runs" or isinstance(ours, str) or ours is None:
         return NOT_COMPARED, "one trained model's own"
+    index, *rest = place
     groups = {}
     for run in theirs[runs]:
         groups.setdefault(str(_setting(run)), []).append(_at(run, rest))

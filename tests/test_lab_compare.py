@@ -134,6 +134,11 @@ def test_one_seed_has_no_spread():
     assert verdicts(compare.with_saved(ours, saved))["reverse.runs.0.digits_right"] == compare.NOT_COMPARED
 
 
+def test_what_one_trained_model_wrote_or_is_like_is_not_compared():
+    ours, saved = (record("hmm", {"sample": text, "transition": [[p]]}) for text, p in (("ab", 0.1), ("ba", 0.2)))
+    assert set(verdicts(compare.with_saved(ours, saved)).values()) == {compare.NOT_COMPARED}
+
+
 def test_another_setting_in_the_same_place_differs():
     ours, saved = record("reverse", sweep((40, 0.5, 0), steps=3000)), record("reverse", sweep((40, 0.5, 0)))
     assert verdicts(compare.with_saved(ours, saved))["reverse.runs.0.steps"] == compare.DIFFERS

@@ -63,6 +63,7 @@ CONTEXTS = [0, 1, 2]  # characters, of the add-one counts shown beside
 SHOWN = 8  # states of the model that is looked into
 LIKELIEST = 12  # characters shown of each state
 WRITTEN = 300  # characters shown that the largest model writes
+WRITER = 16, 0  # states and seed of the model that --sample trains
 # Prose and code of the validation text, shown with the most probable states behind them.
 READ = [slice(143, 219), slice(996, 1067)]
 CLASSES = {
@@ -272,7 +273,7 @@ def train(config, keeper):
         keeper.save_if_due(
             lambda model=model, objectives=objectives: {
                 "model": to_lists(model),
-                "objectives": objectives,
+                "objectives": [float(value) for value in objectives],  # loading refuses numpy's own
                 "seconds": seconds + time.process_time() - began,
             }
         )
@@ -323,12 +324,19 @@ def main(argv=None):
     parser.add_argument(
         "--sample", metavar="N", type=script.positive_int, help="train one model and write N characters"
     )
-    parser.add_argument("--states", metavar="K", type=script.positive_int, default=16, help="of the model that writes")
-    parser.add_argument("--seed", metavar="S", type=script.seed, default=0, help="of the model that writes")
+    parser.add_argument(
+        "--states", metavar="K", type=script.positive_int, help=f"of the model that writes (default: {WRITER[0]})"
+    )
+    parser.add_argument(
+        "--seed", metavar="S", type=script.seed, help=f"of the model that writes (default: {WRITER[1]})"
+    )
     corpus.add_argument(parser)
     trainings.add_arguments(parser)
     arguments = parser.parse_args(argv)
-    if not arguments.sample and arguments.changed.keys() & {"states", "seed"}:
+    if arguments.sample:
+        arguments.states = WRITER[0] if arguments.states is None else arguments.states
+        arguments.seed = WRITER[1] if arguments.seed is None else arguments.seed
+    elif arguments.states is not None or arguments.seed is not None:
         parser.error("--states and --seed belong to --sample N")
     text = load(arguments.data)
 
@@ -443,7 +451,7 @@ def draw(results):
     for context, bits in zip(results["add_one"]["context"], results["add_one"]["bits_per_char"], strict=True):
         left.axhline(bits, color="k", linewidth=0.8, linestyle="--")
         label = f"add-one, previous {context}" if context else "add-one, no context"
-        left.annotate(label, (STATES[-1], bits), xytext=(0, 3), textcoords="offset points", ha="right", fontsize=9)
+        left.annotate(label, (STATES[-1], bits), xytext=(-7, 3), textcoords="offset points", ha="right", fontsize=9)
     left.legend(loc="lower left", bbox_to_anchor=(0, 0.1))
 
     transition = np.array(results["transition"])

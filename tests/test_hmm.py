@@ -337,6 +337,18 @@ def test_one_state_is_the_unigram_model_exactly(folder):
     assert N[:, -1].tolist() == [966, 0] and N[:, VALIDATION.index("t", 1)].tolist() == [966, 200]
 
 
+def test_each_character_counts_once_more_shared_by_the_states(folder, monkeypatch):
+    step, given = hmm.em_step, set()
+
+    def noted(model, pieces, pseudo_count):
+        given.add(pseudo_count)
+        return step(model, pieces, pseudo_count)
+
+    monkeypatch.setattr(hmm, "em_step", noted)
+    trained(folder, 4)
+    assert given == {1 / 4}
+
+
 def test_all_characters_but_the_first_are_scored(folder):
     """Bits are those of the whole text, given its first character, which is only context."""
     model = hmm.from_lists(trained(folder, 3)["model"])
@@ -363,12 +375,15 @@ def test_a_killed_training_goes_on_to_the_same_bits(folder, tmp_path):
 
     class Fragile(Keeper):
         def tick(self, step, total, **shown):
-            if step == 9:
+            steps.append(step)
+            if len(steps) == 9:
                 raise Killed
 
+    steps = []
     with pytest.raises(Killed):
         hmm.train(config, Fragile(tmp_path / "work", config, every=0))
-    resumed = hmm.train(config, Keeper(tmp_path / "work", config))
+    resumed = hmm.train(config, Fragile(tmp_path / "work", config))
+    assert steps == [*range(1, 10), *range(8, straight["iterations"] + 1)]  # 8 was kept, and its objective comes again
     assert resumed | {"seconds": 0} == straight | {"seconds": 0}
 
 
@@ -447,7 +462,14 @@ def test_negative_symbols_are_refused():
 
 
 def test_bad_arguments_are_refused(folder, capsys):
-    for arguments in (["--states", "4"], ["--seed", "1"], ["--sample", "0"], ["--sample", "5", "--states", "0"]):
+    states, seed = map(str, hmm.WRITER)
+    for arguments in (
+        ["--states", "4"],
+        ["--seed", "1"],
+        ["--states", states, "--seed", seed],  # even if these are what --sample would take
+        ["--sample", "0"],
+        ["--sample", "5", "--states", "0"],
+    ):
         with pytest.raises(SystemExit, match="2"):
             hmm.main(arguments)
         printed = capsys.readouterr()

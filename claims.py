@@ -341,9 +341,9 @@ def gates_remember(recall):
     drops = recall["drops_to_chance_at"]
     gated = ["GRU", "LSTM", "LSTM, forget bias 1", "LSTM, forget bias 3"]
     far = [drops[cell] is None or drops[cell] > 320 for cell in gated]
-    plain = drops["RNN"] in (20, 40)
+    right = drops["RNN"] in (20, 40) and all(far)
     figures = ", ".join(f"{cell} {drops[cell]:,}" if drops[cell] else f"{cell} never" for cell in ["RNN", *gated])
-    return decided(plain and all(far), not (plain or any(far))), f"at chance from a gap of: {figures}"
+    return decided(right, not right), f"at chance from a gap of: {figures}"
 
 
 @claim("Reading both ways shows a tagger what comes after; it carries no gradient any further.", "bidirectional")

@@ -295,7 +295,7 @@ def test_claims_about_length_and_memory_can_fail():
         return {"drops_to_chance_at": drops}
 
     assert judged(claims.gates_remember, remembering(20, 640, None)) == claims.HOLDS
-    assert judged(claims.gates_remember, remembering(20, 80, None)) == claims.UNDECIDED
+    assert judged(claims.gates_remember, remembering(20, 80, None)) == claims.FAILS
     assert judged(claims.gates_remember, remembering(None, 80, 160)) == claims.FAILS
 
 

@@ -337,16 +337,17 @@ def test_one_state_is_the_unigram_model_exactly(folder):
     assert N[:, -1].tolist() == [966, 0] and N[:, VALIDATION.index("t", 1)].tolist() == [966, 200]
 
 
-def test_each_character_counts_once_more_shared_by_the_states(folder, monkeypatch):
-    step, given = hmm.em_step, set()
+def test_training_adds_one_to_each_character_and_ends_by_bits(folder, monkeypatch):
+    iterate, given = hmm.baum_welch, []
 
-    def noted(model, pieces, pseudo_count):
-        given.add(pseudo_count)
-        return step(model, pieces, pseudo_count)
+    def noted(model, pieces, pseudo_count, tolerance, before):
+        given.append((pseudo_count, tolerance))
+        return iterate(model, pieces, pseudo_count, tolerance, before)
 
-    monkeypatch.setattr(hmm, "em_step", noted)
+    monkeypatch.setattr(hmm, "baum_welch", noted)
     trained(folder, 4)
-    assert given == {1 / 4}
+    # One is shared by four states; one bit is ln 2 nats.
+    assert given == [(1 / 4, pytest.approx(5e-5 * np.log(2)))]
 
 
 def test_all_characters_but_the_first_are_scored(folder):

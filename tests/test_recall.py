@@ -233,7 +233,7 @@ def sweep(monkeypatch, tmp_path):
 
 
 def test_gaps_are_doubled_for_the_cells_that_still_remember(sweep):
-    calls, lines = sweep({"RNN": 20, "GRU": 320, "LSTM, forget bias 3": 9999})
+    calls, lines = sweep({"RNN": 20, "GRU": 320, "LSTM, forget bias 3": 9999}, "--cap", "2560")
     tried = [sorted({(config["cell"], config["gap"]) for config in configs}) for configs, _ in calls]
     assert len(tried[0]) == len(recall.CELLS) * 6
     assert tried[1] == [("GRU", 320), ("LSTM, forget bias 3", 320)]

@@ -335,6 +335,36 @@ def no_short_cut_for_gradients(path_length):
     return decided(right, not right), f"{operations} operations by a scan; at token 1 of {length:,}: {figures}"
 
 
+@claim("A recurrence whose gates read the input alone is the same step by step and as a parallel scan.", "scan")
+def scan_is_the_loop(scan):
+    gaps = [gap for pair in scan["gaps"].values() for gap in pair.values()]
+    weights = scan["trained_both_ways"]["weights"]
+    right = max(*gaps, weights) < 1e-10
+    return decided(right, not right), f"forms at most {max(gaps):.0e} apart, trained weights {weights:.0e} (float64)"
+
+
+@claim("A scan trains faster than a GRU's serial steps, and than attention on long sequences.", "scan_lengths")
+def scan_is_faster(scan_lengths):
+    lengths, ms = scan_lengths["lengths"], scan_lengths["forward and backward"]["ms"]
+    ours, rivals = ms["minGRU, scan"], [ms[name] for name in ("GRU", "attention", "fused attention")]
+    right = all(a < b for a, b in zip(ours, rivals[0], strict=True)) and all(ours[-1] < rival[-1] for rival in rivals)
+    last = f"{ours[-1]:.0f} ms against " + " / ".join(f"{rival[-1]:.0f}" for rival in rivals)
+    return decided(right, not right), f"{last} (GRU / attention / fused) at {lengths[-1]:,} steps, forward and backward"
+
+
+@claim(
+    "What trains in parallel pays for it: as one layer it models characters worse than any recurrent cell.",
+    "scan_models",
+    "char_models",
+)
+def parallel_pays(scan_models, char_models):
+    new, old = (of_cells(found, "best_validation_bits_per_char") for found in (scan_models, char_models))
+    recurrent = [bits for values in old.values() for bits in values]
+    each = [apart(recurrent, values) for values in new.values()]
+    verdict = decided(set(each) == {HOLDS}, set(each) == {FAILS})
+    return verdict, f"{cell_by_cell(new)} bits/char at the best step, against {cell_by_cell(old)}"
+
+
 @claim("A plain RNN remembers for 10 to 20 steps, gated cells for several hundred.", "recall")
 def gates_remember(recall):
     """Several hundred: a gap of 320 or more. A gap that is remembered lies below the one at which a cell drops."""

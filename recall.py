@@ -2,11 +2,11 @@
 
 The first input is 0 or 1, then T steps of noise follow in the same place, and the last state has to say which it was.
 For each cell and gap T a fresh model is trained, all with the same small budget and three seeds each; gaps grow to 160
-for every cell and are doubled from there, to 1,280, for those that are still above chance. A model that has kept nothing
-of the bit is right in a number of fresh sequences that is binomial with probability ½, so whether a cell is above chance
-is decided by that distribution over the sequences of all seeds, not by eye. Beside it stands the gradient of the loss
-with respect to the state that has just read the bit, before and after training; for an LSTM that state is h_1 and c_1. A
-gradient that float32 can't hold is called an underflow.
+for every cell and are doubled from there, to 1,280, for those that are still above chance. A model that has kept
+nothing of the bit is right in a number of fresh sequences that is binomial with probability ½, so whether a cell is
+above chance is decided by that distribution over the sequences of all seeds, not by eye. Beside it stands the gradient
+of the loss with respect to the state that has just read the bit, before and after training; for an LSTM that state is
+h_1 and c_1. A gradient that float32 can't hold is called an underflow.
 
     python recall.py --cap 20 --steps 50          some minutes; less to try than the whole sweep
 

@@ -299,6 +299,27 @@ def test_claims_about_length_and_memory_can_fail():
     assert judged(claims.gates_remember, remembering(None, 80, 160)) == claims.FAILS
 
 
+def test_claims_about_scans_can_fail():
+    def apart_by(gap, weights):
+        return {"gaps": {"minGRU": {"values": gap, "gradients": 1e-15}}, "trained_both_ways": {"weights": weights}}
+
+    assert judged(claims.scan_is_the_loop, apart_by(1e-15, 1e-15)) == claims.HOLDS
+    assert judged(claims.scan_is_the_loop, apart_by(1e-6, 1e-15)) == claims.FAILS
+    assert judged(claims.scan_is_the_loop, apart_by(1e-15, 1e-6)) == claims.FAILS
+
+    def taking(scan, gru=(10, 100), attention=(1, 90)):
+        ms = {"minGRU, scan": scan, "GRU": gru, "attention": attention, "fused attention": attention}
+        return {"lengths": [256, 8192], "forward and backward": {"ms": ms}}
+
+    assert judged(claims.scan_is_faster, taking((5, 80))) == claims.HOLDS
+    assert judged(claims.scan_is_faster, taking((11, 80))) == claims.FAILS
+    assert judged(claims.scan_is_faster, taking((5, 95))) == claims.FAILS
+
+    recurrent = cells(GRU=[2.5, 2.6])
+    for bits, verdict in (([2.7, 2.8], claims.HOLDS), ([2.7, 2.55], claims.UNDECIDED), ([2.4, 2.45], claims.FAILS)):
+        assert judged(claims.parallel_pays, cells(minGRU=bits), recurrent) == verdict
+
+
 def test_the_claim_about_both_directions_can_fail():
     def tagged(forward, near, far):
         settings = [("forward", 5, forward), ("both", 5, near), ("both", 80, far)]

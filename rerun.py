@@ -48,6 +48,7 @@ EXPERIMENTS = {
     "reverse_seeds": True,
     "reverse_copy": True,
     "reverse_bahdanau": True,
+    "reverse_mixed": True,
     "ctc": False,
     "ctc_digits": True,
     "parallel": False,

@@ -10,9 +10,10 @@ only asked what they take.
 
 No full run is saved in outputs/ yet.
 
-Times are medians of 5 rounds in which all rivals take turns, after 3 that aren't counted; 3 after 1 at 4,096 steps and
-beyond, where a round takes seconds. Forward passes run in inference mode. Slopes are those of the last three lengths.
-The recurrent form of linear attention isn't differentiated beyond 2,048 steps: its states alone would take gigabytes.
+Times are medians of 5 rounds in which all rivals take turns, 3 rounds at 4,096 steps and beyond, where a round takes
+seconds; the 3 rounds before them aren't counted. Forward passes run in inference mode. Slopes are those of the last
+three lengths. The recurrent form of linear attention isn't differentiated beyond 2,048 steps: its states alone would
+take gigabytes.
 
 Sources: those of scan.py and parallel_lengths.py.
 """
@@ -24,13 +25,13 @@ import torch
 
 from lab import devices, plots, script, timing
 from lab.results import Results
-from parallel import SEED, WIDTH, attention, causal_mask
+from parallel import SEED, WARM_UP, WIDTH, attention, causal_mask
 from parallel_lengths import fused_attention
 from scan import forms
 
 PASSES = "forward", "forward and backward"
 LENGTHS = [256, 512, 1024, 2048, 4096, 8192]  # steps
-ROUNDS, LONG, ROUNDS_OF_LONG = {"warm_up": 3, "runs": 5}, 4096, {"warm_up": 1, "runs": 3}
+RUNS, LONG, RUNS_OF_LONG = 5, 4096, 3  # rounds, fewer from this length on
 STATE_BY_STATE, MOST_STATES = "linear attention, recurrent", 2048  # steps
 LAST = 3  # lengths that a slope is fitted to
 FASTER = [("minGRU, scan", "minGRU, loop"), ("minGRU, scan", "GRU"), ("linear attention, chunked", "fused attention")]
@@ -59,8 +60,14 @@ def measure(length, device):
         functions[forward, name] = torch.inference_mode()(function)
         if name != STATE_BY_STATE or length <= MOST_STATES:
             functions[backward, name] = partial(differentiate, function, inputs)
-    times = timing.take_turns(functions, device, **(ROUNDS if length < LONG else ROUNDS_OF_LONG))
+    runs = RUNS if length < LONG else RUNS_OF_LONG
+    times = timing.take_turns(functions, device, warm_up=WARM_UP, runs=runs)
     return {kind: {name: ms for (of, name), ms in times.items() if of == kind} for kind in PASSES}
+
+
+def layer_of(name):
+    """The layer that a rival is a form of."""
+    return name.partition(", ")[0].removeprefix("fused ")
 
 
 def differentiate(function, inputs):
@@ -77,7 +84,10 @@ def main(argv=None):
     devices.check_recurrent(device)
     results = Results("scan_lengths", arguments, seeds=[SEED], device=device)
     measured = [measure(length, device) for length in LENGTHS]
-    results.record(lengths=LENGTHS, width=WIDTH)
+    weights = {layer_of(name): inputs[1:] for name, (_, inputs) in build(LENGTHS[0], device).items()}
+    parameters = {layer: sum(w.numel() * (1 + w.is_complex()) for w in those) for layer, those in weights.items()}
+    results.print("parameters: " + ", ".join(f"{layer} {count:,}" for layer, count in parameters.items()) + "\n")
+    results.record(lengths=LENGTHS, width=WIDTH, parameters=parameters)
     for kind in PASSES:
         runs = {name: [of[kind][name] for of in measured if name in of[kind]] for name in measured[0][kind]}
         report(results, kind, runs)
@@ -106,7 +116,7 @@ def draw(results):
     for axes, kind in zip(panels, PASSES, strict=True):
         layers = {}  # how many forms of each have been drawn
         for name, ms in results[kind]["ms"].items():
-            layer = name.partition(", ")[0].removeprefix("fused ")
+            layer = layer_of(name)
             layers[layer] = layers.get(layer, 0) + 1
             style = {"color": plots.COLOURS[len(layers) - 1], "linestyle": plots.DASHES[layers[layer] - 1]}
             axes.loglog(results["lengths"][: len(ms)], ms, label=name, **style)

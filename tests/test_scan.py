@@ -321,6 +321,21 @@ def test_times_are_told_for_each_rival_and_length(monkeypatch, tmp_path):
         assert recurrent == ([5, 5, 3] if kind == "forward" else [5, 5])
         assert all(count == [5, 5, 3] for count in counts.values())
     assert (tmp_path / "scan_lengths.png").stat().st_size > 10_000
+    # d = 256: 3 gates of W_i, W_h and two biases; q, k, v; two products with a bias, three with one; for each channel
+    # four complex A and C.
+    d = 256
+    counts = {"GRU": 6 * d * d + 6 * d, "attention": 3 * d * d, "minGRU": 2 * d * d + 2 * d}
+    counts |= {"linear attention": 3 * d * d + 3 * d, "state space": d * 4 * 2 * 2}
+    assert found["parameters"] == counts
+
+
+def test_three_rounds_come_before_those_that_count(monkeypatch):
+    given = []
+    monkeypatch.setattr(scan_lengths, "build", lambda length, device: {})
+    monkeypatch.setattr(scan_lengths.timing, "take_turns", lambda rivals, device, **rounds: given.append(rounds) or {})
+    for length in 2048, 4096:
+        scan_lengths.measure(length, torch.device("cpu"))
+    assert given == [{"warm_up": 3, "runs": 5}, {"warm_up": 3, "runs": 3}]
 
 
 def test_rivals_read_inputs_and_give_outputs_of_the_same_size():

@@ -40,6 +40,7 @@ EXPERIMENTS = {
     "bidirectional": True,
     "char_models": True,
     "char_models_long": True,
+    "gates_trained": True,
     "reverse": True,
     "reverse_40_longer": True,
     "reverse_40_lr": True,
@@ -55,7 +56,7 @@ EXPERIMENTS = {
 }
 QUICK = [name for name, long in EXPERIMENTS.items() if not long]
 TIMED = {"parallel"}  # results that are times: nothing may run beside them
-READ_THE_TEXT = {"corpus", "ngram", "kneser_ney", "hmm", "char_models", "char_models_long"}
+READ_THE_TEXT = {"corpus", "ngram", "kneser_ney", "hmm", "char_models", "char_models_long", "gates_trained"}
 SHOWN = 5  # lines of figures that differ, for each experiment
 
 

@@ -147,14 +147,16 @@ def draw_places(axes, runs, details, shown):
         axes.plot(places, details[i]["taught_right_by_position"], ".", color=curve.get_color(), markersize=4)
     axes.set(title="Digits right by place (dots: reading the true digits)", xlabel="place in the answer")
     axes.set(ylabel="share of 1,000", ylim=(0, 1.03))
+    axes.xaxis.get_major_locator().set_params(integer=True)
 
 
 def draw_weights(axes, example):
-    """Where the decoder looked while it wrote each digit."""
+    """Where the decoder looked while it wrote each digit: often one state later, which has read the digit as well."""
     axes.imshow(example["weights"], cmap="Greys", vmin=0, vmax=1)
     axes.set_xticks(range(len(example["source"])), example["source"])
     axes.set_yticks(range(len(example["written"])), example["written"])
-    axes.set(title="Attention's weights while writing one sequence", xlabel="digits read", ylabel="digits written")
+    axes.set(title="Attention's weights while writing one sequence", ylabel="digits written")
+    axes.set_xlabel("digits read (a state has also read those before it)")
     axes.grid(False)
 
 

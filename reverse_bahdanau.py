@@ -3,7 +3,8 @@
 Two things are added to the model with attention in seq2seq.py, and no others. An encoder state becomes the states of
 two GRUs side by side, one reading forwards and one backwards, 256 numbers; and the digit is chosen from the decoder's
 state and the context together. Lengths 20 and 40 as in reverse.py. The paper also begins the decoder with the backward
-GRU's state and has a maxout layer before the output; here it begins with the forward one's, as without attention.
+GRU's state, and has a maxout layer before the output that reads the last digit too; here the decoder begins with the
+forward one's, as without attention.
 
     python reverse_bahdanau.py          11 min
 

@@ -17,10 +17,10 @@ always the same.
     python seq2seq.py 40 none 0 3000 0.001     and steps, learning rate
     python seq2seq.py --lengths 5-20           both models on mixed lengths, scored length by length up to 30
 
-Reading the true digits gives more digits right than reading one's own, but never more whole sequences: as long as the
-model is right, both read the same. There is no end symbol: the answer is as long as the source, so the length is known.
-In a batch of mixed lengths the encoder's last state is that of the last real digit, padding gets no attention, and what
-is behind an answer's end costs nothing.
+A trained model gets more digits right reading the true ones than reading its own, but never more whole sequences: as
+long as it is right, both read the same. There is no end symbol: the answer is as long as the source, so the length is
+known. In a batch of mixed lengths the encoder's last state is that of the last real digit, padding gets no attention,
+and what is behind an answer's end costs nothing.
 
 What the post leaves open, and is chosen here: the gradient is clipped, as in the post's character models
 (reverse_40_unclipped.py does without); the state that asks is the one before the step, as in the paper; W_enc, W_dec

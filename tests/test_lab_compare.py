@@ -144,7 +144,17 @@ def test_another_setting_in_the_same_place_differs():
     assert verdicts(compare.with_saved(ours, saved))["reverse.runs.0.steps"] == compare.DIFFERS
 
 
-@pytest.mark.parametrize("right, verdict", [(0.985, compare.WITHIN), (0.97, compare.OUTSIDE), (0.74, compare.OUTSIDE)])
+@pytest.mark.parametrize(
+    "right, verdict",
+    [
+        (0.9804, compare.SAME),  # printed 0.980
+        (0.985, compare.WITHIN),
+        (0.9904, compare.WITHIN),  # printed 0.990, as the other seed's
+        (0.9906, compare.OUTSIDE),
+        (0.97, compare.OUTSIDE),
+        (0.74, compare.OUTSIDE),
+    ],
+)
 def test_a_published_trained_number_is_placed_in_the_range_of_the_posts_seeds(right, verdict):
     ours = record("reverse", sweep((10, right, 0), (10, 0.99, 1), (20, 0.90, 0), (20, 0.94, 1)))
     found = verdicts(compare.with_published(ours, {"reverse": SEEDS}, posts_own_text=False))

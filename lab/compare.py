@@ -53,6 +53,7 @@ KINDS = {
     "scan_lengths.*": "timing",
     "scan_lengths.lengths.*": "exact",
     "scan_lengths.width": "exact",
+    "scan_lengths.parameters.*": "exact",
     "scan_models.*": "trained",
     "scan_models.*scored_characters": "corpus",
     "generation.*": "exact",

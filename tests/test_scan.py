@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 import scan
 import scan_lengths
-from lab import results
+from lab import compare, results
 
 LENGTHS = [1, 2, 3, 5, 8, 17, 100]  # powers of two and others
 
@@ -336,6 +336,14 @@ def test_three_rounds_come_before_those_that_count(monkeypatch):
     for length in 2048, 4096:
         scan_lengths.measure(length, torch.device("cpu"))
     assert given == [{"warm_up": 3, "runs": 5}, {"warm_up": 3, "runs": 3}]
+
+
+def test_kinds():
+    kinds = {"gaps.minGRU, loop and scan.values": "rounding", "trained_both_ways.weights": "rounding"}
+    assert {path: compare.kind_of(f"scan.{path}") for path in kinds} == kinds
+    kinds = {"forward.ms.GRU.0": "timing", "forward.every_run_ms.minGRU, scan.2.1": "timing"}
+    kinds |= {"forward.slopes.GRU": "timing", "parameters.minGRU": "exact", "lengths.0": "exact", "width": "exact"}
+    assert {path: compare.kind_of(f"scan_lengths.{path}") for path in kinds} == kinds
 
 
 def test_rivals_read_inputs_and_give_outputs_of_the_same_size():

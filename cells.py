@@ -23,7 +23,7 @@ Their derivatives need only what the forward pass has computed already, because
 so the backward loop goes from the last step to the first, turns the gradient at the gates into the gradient at their
 arguments, and hands W_hᵀ times that to the step before. Gates stand in torch's order (r, u, n and i, f, g, o) and
 weights in torch's layout, so the parameters of nn.RNN, nn.GRU and nn.LSTM fit as they are: `run(layer, x, state)`
-computes here what `layer(x, state)` computes there.
+computes here what `layer(x, state)` computes there, for one layer that reads one way, time first.
 
 What makes it fast on one core: nothing is allocated inside the loops; a step's gates are computed in one small buffer
 that stays in the cache and are written out once; their gradients overwrite them; and the gradient of W_h, a sum over
@@ -68,6 +68,7 @@ def run(layer, x, state=None, ids=None):
     """What `layer(x, state)` returns for x (time, batch, input), or for rows of x (vocabulary, input) that ids name."""
     if not isinstance(layer, nn.RNNBase):  # one of scan.py's, which takes ids itself
         return layer(x, state, ids)
+    check(layer)
     z, W_h = input_product(layer, x), layer.weight_hh_l0
     if state is None:
         zeros = x.new_zeros(1, (x if ids is None else ids).shape[1], layer.hidden_size)
@@ -81,6 +82,15 @@ def run(layer, x, state=None, ids=None):
         else elman(z, state[0], W_h, ids)
     )
     return h, h[-1:]
+
+
+def check(layer):
+    """Refuse what would be computed as something else."""
+    told = {"num_layers": 1, "bidirectional": False, "batch_first": False, "bias": True, "proj_size": 0}
+    told |= {"nonlinearity": "tanh"} if isinstance(layer, nn.RNN) else {}
+    for name, right in told.items():
+        if getattr(layer, name) != right:
+            raise ValueError(f"{name} must be {right!r} in a layer that these cells run, not {getattr(layer, name)!r}")
 
 
 # A buffer of the size of all gates costs more to get than to fill (at 32 MiB the system maps and clears it anew), so

@@ -243,6 +243,17 @@ def test_a_forget_bias_of_10_carries_a_bit_over_1000_steps():
     assert (out[-1, :, 0].abs() > 0.7).all()  # tanh 0.956 = 0.74
 
 
+SHARED_OPTIONS = {"num_layers": 2, "bidirectional": True, "batch_first": True, "bias": False}
+OPTIONS = [(cell, option, value) for cell in LAYERS for option, value in SHARED_OPTIONS.items()]
+OPTIONS += [("RNN", "nonlinearity", "relu"), ("LSTM", "proj_size", 2)]
+
+
+@pytest.mark.parametrize("cell, option, value", OPTIONS)
+def test_a_layer_of_another_kind_is_refused_not_run_as_something_else(cell, option, value):
+    with pytest.raises(ValueError, match=option):
+        cells.run(LAYERS[cell](IN, WIDTH, **{option: value}), torch.randn(TIME, BATCH, IN))
+
+
 @every_cell
 def test_float32_stays_float32(cell):
     layer, x, state = build(cell)

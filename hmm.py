@@ -28,10 +28,11 @@ Prints, after a line for each training:
     64 states: 3.642 (seeds 3.634 to 3.649)
 
 Baum–Welch goes through pieces of 1,000 characters, each a sequence of its own; it starts from random rows and ends when
-an iteration gains less than 5e-5 bits per character, or after 200. Each character has been seen once more than it has,
-shared by the states: 1 / N is added to its expected count in each of N states, so that an unseen character (all of
-them are one symbol, as in ngram.py) is improbable and not impossible. With that the iterations raise the likelihood
-times a Dirichlet prior. Validation is the whole text as one sequence, the same characters scored as in ngram.py.
+an iteration gains less than 5e-5 bits per character, or after 200. That can be too soon: with two states seed 2 ends on
+a plateau, its states still alike and no better than one. Each character has been seen once more than it has, shared by
+the states: 1 / N is added to its expected count in each of N states, so that an unseen character (all of them are one
+symbol, as in ngram.py) is improbable and not impossible. With that the iterations raise the likelihood times a
+Dirichlet prior. Validation is the whole text as one sequence, the same characters scored as in ngram.py.
 Training bits are those of the pieces. The model looked into is the seed with the best training bits.
 
 Sources: Baum, Petrie, Soules and Weiss (1970); Rabiner, "A tutorial on hidden Markov models" (1989); Cave and Neuwirth

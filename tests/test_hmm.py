@@ -409,7 +409,7 @@ def test_a_sample_follows_the_model():
     assert first == second
 
 
-def test_the_script_prints_and_saves_its_results(folder, tmp_path, monkeypatch):
+def test_the_script_prints_and_saves_its_results(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(hmm, "STATES", [1, 2, 8])
     monkeypatch.setattr(hmm, "SEEDS", range(2))
     monkeypatch.setattr(hmm, "ITERATIONS", 5)
@@ -417,6 +417,11 @@ def test_the_script_prints_and_saves_its_results(folder, tmp_path, monkeypatch):
     hmm.main(["--data", str(folder), "--outputs", str(tmp_path / "out")])
     record = results.load("hmm", tmp_path / "out")["results"]
     assert [(run["states"], run["seed"]) for run in record["runs"]] == [(N, s) for N in (1, 2, 8) for s in (0, 1)]
+    assert max(run["iterations"] for run in record["runs"]) == 5
+    fittest = min(record["runs"][4:], key=lambda run: run["train_bits_per_char"])  # of 8 states, the most of all
+    printed = capsys.readouterr().out
+    assert f"what 8 states learned (seed {fittest['seed']}," in printed
+    assert f"what 8 states write (seed {fittest['seed']})" in printed
     assert sum(record["share_of_text"]) == pytest.approx(1)
     np.testing.assert_allclose(np.sum(record["transition"], axis=1), 1)
     assert len(record["sample"]) == hmm.WRITTEN

@@ -202,6 +202,7 @@ def test_claims_about_hidden_states_can_fail():
     assert judged(claims.one_state_is_counting, hidden(n1=[5.0, 5.001])) == claims.FAILS
     assert judged(claims.states_help, hidden(n1=[5.0, 5.0], n8=[4.3, 4.4], n64=[3.5, 3.6])) == claims.HOLDS
     assert judged(claims.states_help, hidden(n1=[5.0, 5.0], n8=[4.3, 3.55], n64=[3.5, 3.6])) == claims.UNDECIDED
+    assert judged(claims.states_help, hidden(n1=[5.0, 5.0], n8=[4.3, 4.99997], n64=[3.5, 3.6])) == claims.UNDECIDED
     assert judged(claims.states_help, hidden(n1=[5.0, 5.0], n8=[3.3, 3.4], n64=[3.5, 3.6])) == claims.FAILS
     assert judged(claims.states_help, hidden(two=3.7, n1=[5.0, 5.0], n64=[3.5, 3.6])) == claims.FAILS
 

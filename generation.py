@@ -13,10 +13,21 @@ What each has to keep between tokens is its state; where nothing is cached that 
 are those of matrix products, a multiplication and an addition counting as two. Cached and uncached attention are the
 same function, by different routines, and give the same output up to rounding.
 
-    python generation.py          1.5 min
+    python generation.py          26 s
     python generation.py --device cuda
 
-No full run is saved in outputs/ yet.
+Prints, at the end:
+
+    growing with the context to the power of: time, bytes of state, operations
+    batch  1, GRU               : -0.10, 0.00, 0.00: flat, measured up to 16,384 tokens
+    batch  1, linear attention  : -0.05, 0.00, 0.00: flat, measured up to 16,384 tokens
+    batch  1, cached attention  : 0.67, 1.00, 0.90: growing, measured up to 16,384 tokens
+    batch  1, uncached attention: 1.46, 1.00, 1.70: growing, measured up to 4,096 tokens
+    batch 32, GRU               : -0.04, 0.00, 0.00: flat, measured up to 16,384 tokens
+    batch 32, linear attention  : -0.02, 0.00, 0.00: flat, measured up to 16,384 tokens
+    batch 32, cached attention  : 1.05, 1.00, 0.90: growing, measured up to 16,384 tokens
+    batch 32, uncached attention: 1.44, 1.00, 1.41: growing, measured up to 1,024 tokens
+    cached and uncached attention give the same output, at most 1.5e-06 of the largest number apart
 
 Times are medians over 20 tokens. The rivals take turns of five tokens; the first token of a turn, which finds in the
 processor's cache what another rival left there, and the whole first turn aren't counted. All run in inference mode,

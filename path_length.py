@@ -14,9 +14,21 @@ The gradient that arrives is measured in untrained layers of width 256 that read
 last output sends to each input. Where every factor is well below 1, a thousand of them are too small for any
 floating-point number, and the gradient is scaled back to size 1 at each step, with the powers of ten added up.
 
-    python path_length.py          10 s
+    python path_length.py          11 s
 
-No full run is saved in outputs/ yet.
+Prints:
+
+    from token 1 to token 1,024         operations in a row   factors in the gradient
+    recurrence, step by step                     1,023                     1,023
+    recurrence, by a scan                           10                     1,023
+    attention                                        1                         1
+    by a scan, no token is more than 18 operations away from token 1
+
+    gradient that arrives 0 / 1 / 10 / 100 / 1,023 steps back, as a power of ten: median of 5 seeds
+    GRU       : 0.6 / 0.3 / -1.7 / -20.5 / -215.0 (-219.5 to -210.9 at token 1); float32 holds it 215 steps back
+    minGRU    : 0.7 / 0.4 / -2.2 / -28.4 / -306.9 (-308.5 to -303.5 at token 1); float32 holds it 156 steps back
+    attention : 0.1 / -2.0 / -1.9 / -2.0 / -1.7 (-2.3 to -1.4 at token 1); float32 holds it 1,023 steps back
+    minGRU's, differentiated through its scan: the same, log₁₀ at most 2e-13 apart
 
 Weights and inputs are drawn in float32, as torch draws them, and the arithmetic is float64. minGRU is the layer of
 `scan.py`, whose gates read the input alone: its factors are the gates themselves.

@@ -53,10 +53,17 @@ EXPERIMENTS = {
     "ctc": False,
     "ctc_digits": True,
     "parallel": False,
+    "parallel_lengths": True,
+    "generation": True,
+    "path_length": False,
+    "scan": False,
+    "scan_lengths": True,
+    "scan_models": True,
 }
 QUICK = [name for name, long in EXPERIMENTS.items() if not long]
-TIMED = {"parallel"}  # results that are times: nothing may run beside them
-READ_THE_TEXT = {"corpus", "ngram", "kneser_ney", "hmm", "char_models", "char_models_long", "gates_trained"}
+TIMED = {"parallel", "parallel_lengths", "generation", "scan_lengths"}  # nothing may run beside what takes times
+READ_THE_TEXT = {"corpus", "ngram", "kneser_ney", "hmm"}
+READ_THE_TEXT |= {"char_models", "char_models_long", "gates_trained", "scan_models"}
 SHOWN = 5  # lines of figures that differ, for each experiment
 
 

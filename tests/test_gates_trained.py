@@ -13,6 +13,7 @@ import gates
 import gates_trained
 import recall
 from lab import results
+from lab.script import UserError
 from lab.trainings import Keeper
 
 
@@ -118,6 +119,19 @@ def test_text_and_bits_stand_apart_and_medians_are_over_seeds(monkeypatch, tmp_p
     assert lines.count("GRU, trained                  : 0.101 / 0.101 / 0.101 / 0.101 / 0.101") == 1
     assert lines.count("LSTM, forget bias 1, untrained: 1.1e+01 / 1.1e+01 / 1.1e+01 / 1.1e+01") == 1
     assert lines.count("RNN, trained                  : 1.1e+01 / 1.1e+01 / 1.1e+01 / 1.1e+01") == 1
+
+
+def test_a_validation_text_shorter_than_a_window_is_refused(saved, text, tmp_path):
+    """127 characters; with 128 there is one window, seen 64 times."""
+    (tmp_path / "blog_train.txt").write_text(text.train, encoding="utf-8")
+    for length in (127, 128):
+        (tmp_path / "blog_val.txt").write_text(text.validation[:length], encoding="utf-8")
+        arguments = ["--load", str(saved), "--data", str(tmp_path), "--outputs", str(tmp_path)]
+        if length == 127:
+            with pytest.raises(UserError, match="the validation text has 127 characters: a window takes 128"):
+                gates_trained.main(arguments)
+        else:
+            gates_trained.main(arguments)
 
 
 def test_a_mistake_is_one_line(tmp_path):

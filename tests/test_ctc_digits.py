@@ -160,6 +160,29 @@ def test_free_running_reads_its_own_labels():
     assert torch.equal(logits.argmax(2).t(), labels)
 
 
+def test_what_a_decoder_writes_ends_at_the_first_blank(monkeypatch):
+    model = digits.build(config(digits.ATTENTION))
+    labels = torch.tensor([[3, 0, 2], [1, 2, 3], [0, 4, 4]])  # (batch, step)
+    monkeypatch.setattr(model, "write", lambda speech: (labels, None))
+    assert model.transcribe(None) == {"greedy": [[3], [1, 2, 3], []]}
+
+
+def test_greedy_is_the_best_path_and_a_beam_sums_over_paths():
+    """Decoded item by item, and the frames with a label counted one by one; padding has neither."""
+    speech, _ = heard()
+    model = digits.build(config(digits.CTC))
+    with torch.no_grad():
+        model.output.weight.mul_(8)  # an untrained model would prefer one label everywhere
+        items = [rows[:T].double() for rows, T in zip(model(speech), speech.frames, strict=True)]  # (time, label) each
+    paths = [[max(range(digits.LABELS), key=row.__getitem__) for row in rows.tolist()] for rows in items]
+    written = model.transcribe(speech)
+    assert written["greedy"] == [ctc.collapse(path) for path in paths]
+    assert written["beam"] == [ctc.beam_search(rows, digits.BEAM)[0] for rows in items]
+    assert written["greedy"] != written["beam"]
+    labelled = sum(label != ctc.BLANK for path in paths for label in path)
+    assert model.frames_labelled(speech) == labelled < speech.frames.sum()
+
+
 def test_ctc_sums_over_more_than_the_one_path_that_others_are_told():
     speech, strings = heard()
     told = digits.build(config(digits.TOLD))

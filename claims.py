@@ -1,4 +1,4 @@
-"""What the post concludes from its figures, as code that looks at the saved outputs and gives a verdict.
+"""What the post concludes from its figures, and what is claimed beyond it, as code that judges the saved outputs.
 
     python rerun.py --claims
 

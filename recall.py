@@ -8,9 +8,26 @@ above chance is decided by that distribution over the sequences of all seeds, no
 of the loss with respect to the state that has just read the bit, before and after training; for an LSTM that state is
 h_1 and c_1. A gradient that float32 can't hold is called an underflow.
 
-    python recall.py --cap 20 --steps 50          some minutes; less to try than the whole sweep
+    python recall.py          25 min
+    python recall.py --cap 20 --steps 50          less to try than the whole sweep
 
-No run at full length has been saved yet, so nothing is claimed here about who remembers how long.
+Prints, after a line for each cell and gap:
+
+    the gap at which each cell drops to chance and stays there
+    RNN                 : 40
+    RNN, identity       : 160
+    GRU                 : 20
+    LSTM                : 20
+    LSTM, forget bias 1 : 80
+    LSTM, forget bias 3 : none up to 1,280
+    LSTM, forget bias 6 : 1,280
+    LSTM, forget bias -5: 5
+    minGRU              : 20
+    linear attention    : 1,280
+
+It isn't the gates that remember, it is the bias of one of them: as torch draws them GRU and LSTM forget sooner than the
+plain RNN, which a higher learning rate takes to 80 steps, and farther if it starts at the identity. Above a gap of 160
+a cell that still counts as remembering does so with some seeds and not with others.
 
 Departures: Le et al. (2015) start rectified units at the identity; the row "RNN, identity" keeps the plain cell's tanh.
 

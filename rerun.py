@@ -37,6 +37,7 @@ EXPERIMENTS = {
     "kneser_ney": False,
     "hmm": True,
     "cells_table": False,
+    "recall": True,
     "bidirectional": True,
     "char_models": True,
     "char_models_long": True,

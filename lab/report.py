@@ -23,7 +23,7 @@ def page(names: list[str], published: dict, claims: list, folder: Path = SAVED) 
         " machine, its figure, and the figures that the post published beside ours. The numbers are in the `.json`"
         " files, unrounded, with the machine and the versions that they come from.",
         "\n".join(f"- [{name}](#{name}): {_claim(name)}" for name in found),
-        "## What the post concludes",
+        "## What the post concludes, and what is claimed beyond it",
         "Each claim is code (`claims.py`) that judges our saved figures, and the post's own where it printed enough of"
         " them. Spans are from the lowest to the highest of the seeds.",
         "\n".join(

@@ -212,7 +212,7 @@ def draw(results):
         left.set(xlabel="steps back", ylabel="gradient at the input", title=kind)
         right.set(xlabel="gate that keeps the old state", ylabel="share of its values below", xlim=(0, 1))
         for axes in (left, right):
-            axes.legend(fontsize=8, handlelength=4)  # long enough to show a dash on both sides of the marker
+            axes.legend(fontsize=8, handlelength=3.5)  # shows a dash on both sides of the marker
     return figure
 
 

@@ -10,7 +10,7 @@ characters at once, and its twelve width × width matrices make it 9.6 plain RNN
 a value for every token so far, each of them met in every step. Those of one token take as many bytes as the whole state
 of the LSTM.
 
-    python cells_table.py          1 s
+    python cells_table.py          2 s
 
 Prints, at the end:
 

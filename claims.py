@@ -374,7 +374,7 @@ def gates_remember(recall):
     gated = ["GRU", "LSTM", "LSTM, forget bias 1", "LSTM, forget bias 3"]
     far = [drops[cell] is None or drops[cell] > 320 for cell in gated]
     right = drops["RNN"] in (20, 40) and all(far)
-    figures = ", ".join(f"{cell} {drops[cell]:,}" if drops[cell] else f"{cell} never" for cell in ["RNN", *gated])
+    figures = ", ".join(f"{cell} {drops[cell]:,}" if drops[cell] else f"{cell} none tried" for cell in ["RNN", *gated])
     return decided(right, not right), f"at chance from a gap of: {figures}"
 
 

@@ -4,7 +4,7 @@ At the size of recall.py the inputs are vectors; at the size of charlm.py they a
 as rows of an embedding and ours as a table with ids. Rivals take turns; what is reported is the processor's time, the
 median of the rounds, and the median and range of the rounds' ratios.
 
-    python benchmarks/cells.py          1 min
+    python benchmarks/cells.py          15 s
 """
 
 import sys

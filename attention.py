@@ -17,8 +17,8 @@ never becomes an array of its own: the gradients at the scores add up to 0 over 
     dk_j = Σ_t ds_tj v (1 - a_tj²) = v (Σ_t ds_tj - Σ_t ds_tj a_tj²)
 
 The rest is as in cells.py: gradients overwrite what they are the gradients of, and sums over steps are taken after the
-loop, as one product. One step's numbers lie side by side as (n, r, u, q, p): the gates' input side is then the first
-three, and what comes from the last state the last four.
+loop, as one product, but for dk and dv, which need the a_t. One step's numbers lie side by side as (n, r, u, q, p): the
+gates' input side is then the first three, and what comes from the last state the last four.
 """
 
 import torch

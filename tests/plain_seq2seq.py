@@ -7,7 +7,6 @@ have in seq2seq.py, so weights pass from one to the other with load_state_dict.
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 START = 10
 
@@ -45,13 +44,3 @@ class PlainSeq2Seq(nn.Module):
             all_logits.append(logits)
             previous = logits.argmax(1) if free else target[:, t]
         return torch.stack(all_logits, 1), torch.stack(all_weights, 1) if all_weights else None
-
-
-def plain_step(model, optimizer, source, target):
-    """One training step."""
-    logits, _ = model(source, target)
-    loss = F.cross_entropy(logits.flatten(0, 1), target.flatten())
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.item()

@@ -53,6 +53,18 @@ def test_zeroing_the_bit_leaves_nothing_to_go_by():
     assert recall.count_right(hand_set(10.0), seeded(), short, bit_is_shown=False) in CHANCE
 
 
+def test_only_the_bit_is_zeroed():
+    """With the noise gone as well, nobody would see a bit that had leaked into it."""
+
+    def model(x):
+        seen.append(x)
+        return torch.zeros(x.shape[1])
+
+    seen = []
+    recall.count_right(model, seeded(), {"gap": 20, "noise": 1.0}, bit_is_shown=False)
+    assert len(seen) == 20 and all(not x[0].any() and x[1:].all() for x in seen)
+
+
 def test_noise_from_other_sequences_changes_no_answer_of_a_model_that_remembers():
     x, bit = recall.sequences(seeded(), 20, 500)
     x[1:] = x[1:, torch.randperm(500, generator=seeded(1))]

@@ -6,7 +6,10 @@
 
 /** The bytes of a base64 text as numbers of a kind, such as Float64Array. */
 function unpack(text, Kind) {
-  return new Kind(Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer);
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
+  return new Kind(bytes.buffer);
 }
 
 /** A model's weights by name: whole numbers times the unit of their row. */

@@ -97,6 +97,26 @@ def test_a_training_gives_the_weights_that_it_ends_with(monkeypatch):
     assert record["weights"] == {name: export.rounded(W) for name, W in model.state_dict().items()}
 
 
+def test_the_character_model_is_surprised_where_a_word_begins(exported):
+    """As panel 1 says: bits jump at a word's first letter and sink from letter to letter."""
+    model, text = export.character_model(exported["characters"]), corpus.load()
+    read = text.validation[:8000]
+    ids = torch.from_numpy(text.encode(read))[:, None]
+    with torch.no_grad():
+        bits = charlm.score(model, ids[:-1], ids[1:])[:, 0].numpy()
+    words = list(re.finditer(r"(?<= )[a-z]{4,}", read))
+    first, second, third, fourth = (np.mean([bits[word.start() + k - 1] for word in words]) for k in range(4))
+    assert first > second > third > fourth and first > 2 * fourth
+
+
+def test_attention_looks_mostly_one_place_to_the_right(exported):
+    """As panel 3 says; but for the last digit read there is nothing to the right."""
+    source = seq2seq.random_digits(100, 20, 20, seq2seq.generator(0, "test"))
+    _, looked = export.digit_model(exported["attention"]).write(source, 20)  # (step, source, batch)
+    place_of_digit = torch.arange(19, -1, -1)[1:, None]
+    assert (looked.argmax(1)[1:] == place_of_digit + 1).double().mean() > 0.8
+
+
 # ---- the page
 
 
@@ -299,6 +319,14 @@ def test_linear_with_radius_09_reads_00052_fifty_steps_back(page):
     assert table(page, "#signal-table")["this setting"] == ["0.9", "0.35", "0.072", "0.0052"]
     sizes = page.evaluate(PASSAGE, [{"cell": "RNN", "radius": 0.9, "activation": "linear", "inputs": True}, TEXT, 50])
     np.testing.assert_allclose(sizes, 0.9 ** np.arange(51), rtol=1e-9)
+
+
+def test_tanh_and_inputs_shrink_the_signal_at_11_but_not_at_2(page):
+    """As the panel says of its own sentence."""
+    sentence = page.get_by_label("A sentence", exact=True).input_value()
+    setting = {"cell": "RNN", "activation": "tanh", "inputs": True}
+    low, high = (page.evaluate(PASSAGE, [setting | {"radius": radius}, sentence, 60]) for radius in (1.1, 2))
+    assert low[60] < low[30] < 0.1 * low[0] and high[60] > high[30] > 10 * high[0]
 
 
 @pytest.mark.parametrize("name, bias", [("GRU", -2), ("LSTM", 3)])

@@ -6,8 +6,7 @@ where nothing in a and b depends on h. Three layers of this kind, each in forms 
 step and as a scan, which takes about 2 log₂ T rounds and O(T) operations; linear attention, whose state is a matrix and
 whose a is 1, step by step, in chunks, and all at once; and a state-space layer, whose a is the same at every step, as a
 scan and as a convolution. Here they are held together in float64, values and gradients, and a minGRU is trained both
-ways.
-scan_lengths.py times them, scan_models.py and recall.py show what such layers can do.
+ways. scan_lengths.py times them, scan_models.py and recall.py show what such layers can do.
 
     python scan.py          2 s
 

@@ -1,9 +1,9 @@
 """What a scan buys in time: a minGRU against torch's GRU and attention, linear attention and a state-space layer.
 
 Every layer of scan.py in every form, torch's GRU and causal attention (as written in parallel.py, and torch's fused
-one) read the same sequence of 256 to 8,192 steps, batch 1, width 256, float32: forward alone, and forward with backward
-(gradients of the input and of all weights). Forms of one layer compute the same (scan.py), layers don't: here it is
-only asked what they take.
+one) read noise of 256 to 8,192 steps, batch 1, width 256, float32: forward alone, and forward with backward (gradients
+of the input and of all weights). Forms of one layer compute the same (scan.py), layers don't, nor have they equally
+many parameters: here it is only asked what they take.
 
     python scan_lengths.py          2 min
     python scan_lengths.py --device cuda
@@ -123,7 +123,11 @@ def draw(results):
             layer = layer_of(name)
             layers[layer] = layers.get(layer, 0) + 1
             style = {"color": plots.COLOURS[len(layers) - 1], "linestyle": plots.DASHES[layers[layer] - 1]}
-            axes.loglog(results["lengths"][: len(ms)], ms, label=name, **style)
+            stops = len(ms) < len(results["lengths"])
+            (line,) = axes.loglog(results["lengths"][: len(ms)], ms, label=" " if stops else name, **style)
+            if stops:  # amid the others: its label goes above the line
+                place = {"xytext": (0, 6), "textcoords": "offset points", "ha": "right"}
+                axes.annotate(name, line.get_xydata()[-1], color=line.get_color(), fontsize=9, **place)
         axes.set(xlabel="length (steps)", title=kind)
         axes.set_xticks(results["lengths"], [f"{length:,}" for length in results["lengths"]], fontsize=8)
         axes.minorticks_off()

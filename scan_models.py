@@ -4,7 +4,8 @@ minGRU and linear attention (scan.py) take the place of the recurrent layer of c
 char_models.py: width, windows, steps, optimizer, seeds, and the validation text read from end to end with the state
 carried along. Neither layer has to go from step to step, because what a character does to the state is the same
 whatever was read before it. What linear attention gives out is even a weighted mean over all characters read so far, in
-no order: it has no positions here, and with the state carried along more and more of them share the weight.
+no order: it has no positions here, and with the state carried along more and more of them share the weight. (On the
+stretches of 512 characters that the learning curve is made of, it ends at 3.94 to 3.96 bits per character.)
 
     python scan_models.py          19 min
 

@@ -170,6 +170,27 @@ def test_lines_say_what_stops_and_what_is_flat(record):
     assert record["printed"][-1].startswith("cached and uncached attention give the same output, at most ")
 
 
+def test_flat_or_growing_is_told_from_the_last_five_contexts(monkeypatch, tmp_path):
+    """What a rival's times do before doesn't count. A power of 0.15 is flat, one of 0.25 isn't."""
+    powers = dict(zip(generation.RIVALS, [-0.1, 0.15, 0.25, 2], strict=True))
+
+    def rows(power):
+        times = [7 / n for n in generation.CONTEXTS[:-5]] + [0.001 * n**power for n in generation.CONTEXTS[-5:]]
+        return [
+            {"context": n, "ms": ms, "every_token_ms": [ms], "state_bytes": n, "MFLOPs": 1}
+            for n, ms in zip(generation.CONTEXTS, times, strict=True)
+        ]
+
+    measured = {name: rows(power) for name, power in powers.items()}, 1e-7
+    monkeypatch.setattr(generation, "measure", lambda batch, device: measured)
+    record = record_of(generation, tmp_path)
+    for batch in generation.BATCHES:
+        slopes = record["results"][f"batch_{batch}"]["slopes"]
+        assert {name: slope["ms"] for name, slope in slopes.items()} == pytest.approx(powers)
+        told = [line for line in record["printed"] if line.startswith(f"batch {batch:2}, ")]
+        assert [line.split(": ")[2].split(",")[0] for line in told] == ["flat", "flat", "growing", "growing"]
+
+
 def test_kinds():
     kinds = {"batch_1.rows.GRU.0.ms": "timing", "batch_32.rows.GRU.2.every_token_ms.7": "timing"}
     kinds |= {"batch_1.slopes.GRU.ms": "timing", "largest_gap": "rounding"}

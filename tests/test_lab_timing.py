@@ -17,6 +17,24 @@ def test_the_clock_is_read_after_the_device_has_finished(monkeypatch):
     assert events == ["wait", "clock", "work", "wait", "clock"]
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_cuda_s_own_clock_agrees():
+    """Within 10%, for some tens of ms of products."""
+    device = torch.device("cuda")
+    x = torch.randn(4096, 4096, device=device)
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def work():
+        start.record()
+        for _ in range(20):
+            x @ x
+        end.record()
+
+    timing.seconds(work, device)  # a warm-up
+    ours = 1000 * timing.seconds(work, device)
+    assert start.elapsed_time(end) == pytest.approx(ours, rel=0.1)
+
+
 def test_rivals_take_turns_and_the_warm_up_is_not_counted(monkeypatch):
     clock, calls = [0.0], []
 

@@ -152,6 +152,34 @@ def test_results_hold_every_run_of_every_length(record):
         assert len(rows) == len(LENGTHS)
 
 
+def test_forward_passes_hold_nothing_for_a_backward_one(record):
+    function, _ = parallel_lengths.build(LENGTHS[-1], CPU)["GRU"]
+    with torch.no_grad():
+        expected = timing.peak_bytes(function, CPU)
+    assert record["results"]["forward"]["rows"]["GRU"][-1]["peak_bytes"] == expected
+    assert record["results"]["forward and backward"]["rows"]["GRU"][-1]["peak_bytes"] > 2 * expected
+
+
+def test_growth_is_that_of_the_last_lengths_and_attention_meets_the_gru():
+    """GRU 0.02 T ms, attention 1e-5 T², even at 2,000. The first times of fused attention, 1 / T, don't enter a slope;
+    0.01 T at the end stays below the GRU's."""
+    T = parallel_lengths.LENGTHS
+    ms = {"GRU": [0.02 * n for n in T], "attention": [1e-5 * n**2 for n in T]}
+    ms["fused attention"] = [1 / n for n in T[:-4]] + [0.01 * n for n in T[-4:]]
+    printed = []
+
+    class Results:
+        print = staticmethod(printed.append)
+
+    found = parallel_lengths.growth(Results, ms)
+    assert found["slopes"] == pytest.approx({"GRU": 1, "attention": 2, "fused attention": 1})
+    assert found["models"]["GRU"] == pytest.approx({0: 0, 1: 0.02}, abs=1e-9)
+    assert found["crossovers"]["attention"] == pytest.approx({"measured": 2000, "fitted": 2000})
+    assert found["crossovers"]["fused attention"]["measured"] is None
+    assert printed[3] == "attention      : as slow as the GRU at 2,000 steps (measured), at 2,000 (fitted)"
+    assert printed[4].startswith("fused attention: as slow as the GRU nowhere from 64 to 8,192 steps (measured), ")
+
+
 def test_rows_of_the_table_are_printed(record):
     lines = record["printed"]
     row = record["results"]["forward"]["rows"]["GRU"][0]

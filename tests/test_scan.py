@@ -352,5 +352,44 @@ def test_rivals_read_inputs_and_give_outputs_of_the_same_size():
         assert all(g.isfinite().all() and g.any() for g in scan_lengths.differentiate(function, inputs))
 
 
+def test_all_rivals_run_in_the_same_grad_mode(monkeypatch):
+    functions = {}
+    monkeypatch.setattr(scan_lengths.timing, "take_turns", lambda rivals, *_, **__: functions.update(rivals) or {})
+    scan_lengths.measure(8, torch.device("cpu"))
+    modes = {}
+    for (kind, name), function in functions.items():
+        result = function()
+        tensors = [result] if kind == "forward" else result
+        modes.setdefault(kind, {})[name] = {tensor.is_inference() for tensor in tensors}
+    assert list(modes) == list(scan_lengths.PASSES) and modes["forward"].keys() == modes["forward and backward"].keys()
+    assert all(mode == {True} for mode in modes["forward"].values())
+    assert all(mode == {False} for mode in modes["forward and backward"].values())
+
+
+def test_slopes_and_shares_are_those_of_the_last_lengths(monkeypatch, tmp_path):
+    """Times that fall and then grow as a square: 2. At the end the scan takes a fourth of the loop, four fifths of the
+    GRU, and the chunked form twice what fused attention does."""
+    at_the_end = {"minGRU, scan": 4, "minGRU, loop": 16, "GRU": 5, "linear attention, chunked": 6, "fused attention": 3}
+
+    def measure(length, device):
+        times = {name: [t * (500 if length == 4 else length**2 / 1024)] * 3 for name, t in at_the_end.items()}
+        return dict.fromkeys(scan_lengths.PASSES, times)
+
+    monkeypatch.setattr(scan_lengths, "LENGTHS", [4, 8, 16, 32])
+    monkeypatch.setattr(scan_lengths, "measure", measure)
+    scan_lengths.main(["--outputs", str(tmp_path)])
+    found = results.load("scan_lengths", tmp_path)["results"]
+    for kind in scan_lengths.PASSES:
+        assert found[kind]["slopes"] == pytest.approx(dict.fromkeys(at_the_end, 2))
+        assert found[kind]["ms"]["GRU"] == [2500, 0.3125, 1.25, 5]
+    lines = (tmp_path / "scan_lengths.txt").read_text(encoding="utf-8").splitlines()
+    for line in (
+        "at 32 steps minGRU, scan takes 0.250 of the time of minGRU, loop",
+        "at 32 steps minGRU, scan takes 0.800 of the time of GRU",
+        "at 32 steps linear attention, chunked takes 2.000 of the time of fused attention",
+    ):
+        assert lines.count(line) == len(scan_lengths.PASSES)
+
+
 def test_a_device_that_isn_t_there_is_refused():
     assert_refused(run("scan_lengths.py", "--device", "abacus"), "abacus")

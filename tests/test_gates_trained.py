@@ -86,6 +86,20 @@ def test_untrained_weights_look_the_same_as_trained_ones_that_are_equal(saved, t
     assert seen["trained"]["gate"] == sorted(seen["trained"]["gate"])
 
 
+def test_the_trained_model_is_the_saved_one(text, tmp_path):
+    """Weights of 0 and a forget bias of 1, as above: σ(1). An untrained gate is σ of something near 0."""
+    config = charlm.configuration("LSTM", 3, text, steps=1) | {"hidden": 16}
+    model = charlm.build(config, text.size)
+    with torch.no_grad():
+        for parameter in model.rnn.parameters():
+            parameter.zero_()
+        model.rnn.bias_ih_l0[16:32] = 1.0
+    charlm.save(tmp_path / "lstm.pt", config, text, {"step": 1, "model": model.state_dict()})
+    seen = gates_trained.look_at_saved(tmp_path / "lstm.pt", text)
+    assert seen["trained"]["gate"] == pytest.approx([0.7310586] * 5)
+    assert seen["untrained"]["gate"][2] == pytest.approx(0.5, abs=0.1)
+
+
 def test_a_saved_model_is_looked_at_without_training(saved, tmp_path):
     gates_trained.main(["--load", str(saved), "--outputs", str(tmp_path)])
     record = results.load("gates_trained", tmp_path)
@@ -100,6 +114,8 @@ def test_a_saved_model_is_looked_at_without_training(saved, tmp_path):
 def test_training_on_bits_changes_what_is_seen():
     config = recall.configuration("GRU", 5, 0, steps=2)
     seen = gates_trained.train(config, Keeper())
+    noise, _ = recall.sequences(torch.Generator().manual_seed(2000), 127, 64, config["noise"])
+    assert seen["untrained"] == gates_trained.look(recall.build(config).layer, noise)
     assert seen["untrained"]["gate"] != seen["trained"]["gate"]
     assert seen == gates_trained.train(config, Keeper())
 

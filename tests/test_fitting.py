@@ -25,6 +25,25 @@ def trained(config, keeper):
     return torch.cat([p.detach().flatten() for p in model.parameters()]).tolist()
 
 
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_steps_are_gradient_descent_by_hand(clip):
+    """The mean of (w·x + b - y)² has the gradient (2 e·x / 5, 2 Σe / 5); a step's has nothing of the one before it."""
+    torch.manual_seed(0)
+    model = nn.Linear(3, 1)
+    w = torch.cat([p.detach().flatten() for p in model.parameters()])
+    generator, clipped = torch.Generator().manual_seed(4), 0
+    for _ in range(12):
+        x = torch.randn(5, 3, generator=generator)
+        ones = torch.cat([x, torch.ones(5, 1)], dim=1)
+        gradient = 2 / 5 * ones.T @ (ones @ w - x.sum(dim=1))
+        if clip and gradient.norm() > clip:
+            gradient *= clip / gradient.norm()
+            clipped += 1
+        w = w - 0.05 * gradient
+    assert (0 < clipped < 12) == bool(clip)
+    assert trained(config(optimizer="SGD", clip=clip), Keeper()) == pytest.approx(w.tolist(), rel=1e-5)
+
+
 class Killed(Exception):
     pass
 

@@ -39,7 +39,7 @@ def test_a_saved_output_is_what_its_script_prints(name, tmp_path):
     found = compare.with_saved(results.load(name, tmp_path), results.load(name))
     assert not [str(comparison) for comparison in found if comparison.verdict == compare.DIFFERS]
     assert done.stdout == (tmp_path / f"{name}.txt").read_text(encoding="utf-8")
-    if "rounding" not in {compare.kind_of(each.path) for each in found}:  # such errors have other digits with more threads
+    if "rounding" not in {compare.kind_of(each.path) for each in found}:  # whose digits depend on the threads
         assert done.stdout == (SAVED / f"{name}.txt").read_text(encoding="utf-8")
 
 

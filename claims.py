@@ -14,11 +14,11 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
+from hmm import TOLERANCE
 from lab import results
 from lab.script import SAVED, UserError
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "cannot be told"
-LEAST_GAIN = 5e-5  # bits per character; hmm.py ends a training with a smaller one
 CLAIMS = []
 
 
@@ -150,7 +150,7 @@ def states_help(hmm):
     for run in hmm["runs"]:
         bits.setdefault(run["states"], []).append(run["validation_bits_per_char"])
     two = hmm["add_one"]["bits_per_char"][2]
-    falls = [apart([b + LEAST_GAIN for b in bits[more]], bits[fewer]) for fewer, more in pairwise(sorted(bits))]
+    falls = [apart([b + TOLERANCE for b in bits[more]], bits[fewer]) for fewer, more in pairwise(sorted(bits))]
     verdict = decided(set(falls) == {HOLDS} and min(bits[64]) > two, FAILS in falls or max(bits[64]) <= two)
     figures = ", ".join(f"{span(values)} with {states}" for states, values in bits.items())
     return verdict, f"{figures}; two characters, add-one: {two:.3f} bits/char"

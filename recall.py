@@ -53,7 +53,7 @@ from lab.results import Results
 GAPS = [5 * 2**doublings for doublings in range(10)]  # steps between the bit and the end: 5 to 2,560
 FOR_ALL = 160  # longer gaps are for cells that still remember
 CAP = 1280  # the longest that is tried unless asked for: each doubling takes each cell that remembers twice as long
-SEEDS = range(3, 6)  # 0 to 2 served to choose noise and learning rate, by some 165 short trainings
+SEEDS = range(3, 6)  # 0 to 2 served to choose noise and learning rate, in short trainings
 STEPS, BATCH, WIDTH = 600, 64, 32  # of every training: steps, sequences a step, units
 NOISE = 0.1  # standard deviation
 TESTED, CHUNK = 2000, 100  # fresh sequences for each model; how many of them at once

@@ -39,7 +39,6 @@ Sources: Elman, "Finding structure in time" (1990); Werbos, "Backpropagation thr
 import numpy as np
 
 from lab import script
-from lab.results import Results
 
 W_X = np.array([[0.5, -0.3]])  # (input, hidden)
 W_H = np.array([[0.8, 0.2], [-0.4, 0.6]])  # (hidden, hidden)
@@ -49,6 +48,13 @@ X = np.array([[1.0], [0.0], [-1.0]])  # (time, input)
 H_0 = np.zeros(2)
 EPSILON = 1e-6
 OTHER_EPSILONS = [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8]
+
+# The kind of each number, and the digits that the post prints.
+KINDS = {
+    "*": "exact .4f",
+    "largest_gap_to_finite_differences": "rounding .1e",
+    "gaps_to_finite_differences.*": "rounding",
+}
 
 
 def forward(x, h_0, W_x, W_h, b):
@@ -83,43 +89,39 @@ def central_differences(f, W, epsilon):
     return gradient
 
 
-def main(argv=None):
-    results = Results("bptt", script.Arguments(__doc__).parse_args(argv))
-
+def measure(arguments):
     h = forward(X, H_0, W_X, W_H, B)
-    y = h[-1] @ W_OUT
     dh, gradients = backward(X, h, W_H, W_OUT)
     dW_h = gradients["W_h"]
-    gaps = {
-        epsilon: abs(
-            dW_h - central_differences(lambda W_h: forward(X, H_0, W_X, W_h, B)[-1] @ W_OUT, W_H, epsilon)
-        ).max()
-        for epsilon in OTHER_EPSILONS
+
+    def y(W_h):
+        return forward(X, H_0, W_X, W_h, B)[-1] @ W_OUT
+
+    gaps = {epsilon: abs(dW_h - central_differences(y, W_H, epsilon)).max() for epsilon in OTHER_EPSILONS}
+    return {
+        "h": h[1:],
+        "y": y(W_H),
+        "gradient_reaching_h": {t: dh[t] for t in (2, 1, 0)},
+        "dy_dW_h": dW_h,
+        "largest_gap_to_finite_differences": gaps[EPSILON],
+        "epsilons": OTHER_EPSILONS,
+        "gaps_to_finite_differences": list(gaps.values()),
     }
 
-    for t in 1, 2, 3:
-        results.print(f"h_{t} = {np.round(h[t], 4)}")
-    results.print(f"prediction y = h_3 . w_out = {y:.4f}")
-    for t in 2, 1, 0:
-        results.print(f"gradient reaching h_{t}: {np.round(dh[t], 4)}")
-    results.print(f"dy/dW_h = {np.round(dW_h, 4).tolist()}; largest gap to finite differences {gaps[EPSILON]:.1e}")
-    results.record(
-        h=h[1:],
-        y=y,
-        gradient_reaching_h={t: dh[t] for t in (2, 1, 0)},
-        dy_dW_h=dW_h,
-        largest_gap_to_finite_differences=gaps[EPSILON],
-    )
 
-    results.print()
-    results.print(
-        "central differences with other epsilons (cutting off the series costs epsilon², rounding costs 1 / epsilon)"
-    )
-    for epsilon, gap in gaps.items():
-        results.print(f"epsilon {epsilon:.0e}: largest gap {gap:.1e}")
-    results.record(epsilons=OTHER_EPSILONS, gaps_to_finite_differences=list(gaps.values()))
-    results.save()
+def tell(found):
+    for t, h_t in enumerate(found["h"], start=1):
+        yield f"h_{t} = {np.round(h_t, 4)}"
+    yield f"prediction y = h_3 . w_out = {found['y']:.4f}"
+    for t, dh_t in found["gradient_reaching_h"].items():
+        yield f"gradient reaching h_{t}: {np.round(dh_t, 4)}"
+    gap = found["largest_gap_to_finite_differences"]
+    yield f"dy/dW_h = {np.round(found['dy_dW_h'], 4).tolist()}; largest gap to finite differences {gap:.1e}"
+    yield ""
+    yield "central differences with other epsilons (cutting off the series costs epsilon², rounding costs 1 / epsilon)"
+    for epsilon, gap in zip(found["epsilons"], found["gaps_to_finite_differences"], strict=True):
+        yield f"epsilon {epsilon:.0e}: largest gap {gap:.1e}"
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell)

@@ -19,82 +19,71 @@ Prints, at the end:
     All score the same 57,279 characters. The best step was chosen on them: that flatters it a little.
 
 ± is the largest distance of a seed from the mean. A training's seconds are those of its processor's time, the learning
-curve included, the final evaluation not. Model, training and sources: charlm.py.
+curve included, the final evaluation not. Model, training and sources: charlm.py. (This script is longer than others
+because char_models_long.py and beyond/scan_models.py train, tell and draw by its functions.)
 """
 
+import charlm
 import corpus
-from charlm import CELLS, STEPS, check, configuration, cost, describe, line, train
-from lab import devices, plots, results, script, trainings
-from lab.script import UserError, note
+from charlm import STEPS
+from lab import devices, plots, results, script
+from lab.errors import UserError, note
+from layers.char_rnn import CELLS
 
 SEEDS = [0, 1, 2]
 RUNS = [(cell, seed, STEPS) for cell in CELLS for seed in SEEDS]
 COUNTING = {  # the experiment that measured each, and where among its results
-    "add-one": ("ngram", lambda results: results),
-    "Kneser–Ney": ("kneser_ney", lambda results: results),
-    "modified Kneser–Ney": ("kneser_ney", lambda results: results["modified"]),
+    "add-one": ("ngram", lambda found: found),
+    "Kneser–Ney": ("kneser_ney", lambda found: found),
+    "modified Kneser–Ney": ("kneser_ney", lambda found: found["modified"]),
 }
 JUDGED = ("best_step", "best_validation_bits_per_char", "validation_bits_per_char")
 IN_THE_TABLE = ("cell", "seed", "steps", *JUDGED, "scored_characters")
 
-
-def main(argv=None):
-    """The post's nine models."""
-    sweep("char_models", __doc__, RUNS, argv)
+KINDS = charlm.KINDS | {"runs.*_bits_per_char": "trained .3f", "counting.*": "corpus"}
 
 
-def sweep(name, doc, runs, argv=None, beside=None, drawn_by=None):
-    """Train models given as (cell, seed, steps), print a line for each, then what their learning curves say.
+def measure(arguments):
+    return sweep(arguments, RUNS)
+
+
+def sweep(arguments, models, beside=None):
+    """Train models given as (cell, seed, steps), and say what their learning curves and models that count are worth.
 
     ``beside`` is another such experiment, whose saved runs the table begins with.
     """
-    parser = script.Arguments(doc)
-    corpus.add_argument(parser)
-    trainings.add_arguments(parser)
-    devices.add_arguments(parser)
-    arguments = parser.parse_args(argv)
     devices.pick(arguments.device)
-    text = corpus.load(arguments.data)
-    seeds = sorted({seed for _, seed, _ in runs})
-    saved = results.Results(name, arguments, corpus=text.fingerprint, seeds=seeds, device=arguments.device)
-    configs = [configuration(*run[:2], text, run[2], arguments.data, device=arguments.device) for run in runs]
-    for config in configs:
-        check(text, config)
-    counting = counted(text, saved.folder)
-    before = found_on(text, saved.folder, beside, "models") if beside else None
-    others = [{name: run[name] for name in IN_THE_TABLE} for run in before["runs"]] if before else []
-    records = []
-    options = {"name": name, "jobs": arguments.jobs, "cluster": arguments.cluster, "describe": describe, "cost": cost}
-    for record in trainings.run(train, configs, **options):
-        if "diverged_at_step" not in record:
-            saved.print(line(record))
-            records.append(record)
-    saved.print("\nbeyond the post: the best step of each learning curve, and models that only count")
-    for row in table(others + records, counting):
-        saved.print(row)
-    curves = [record.pop("curve") for record in records]
-    saved.record(runs=records, curves=curves, counting=counting, **{"beside": others} if beside else {})
-    saved.save(drawn_by or draw)
+    text, where = charlm.read(arguments)
+    counting = best_of_counting(text, arguments.outputs)
+    before = saved_for(text, arguments.outputs, beside, "models") if beside else None
+    settings = {"device": arguments.device, **where}
+    configs = [charlm.Config(cell, seed, steps=steps, **settings) for cell, seed, steps in models]
+    runs = charlm.trained(configs, arguments, charlm.line)
+    curves = [run.pop("curve", None) for run in runs]
+    found = {"seeds": sorted({config.seed for config in configs}), "corpus": text.fingerprint}
+    found |= {"runs": runs, "curves": curves, "counting": counting}
+    if beside:
+        finished = [run for run in before["runs"] if "diverged_at_step" not in run] if before else []
+        found["beside"] = [{name: run[name] for name in IN_THE_TABLE} for run in finished]
+    return found
 
 
-def counted(text, folder):
+def best_of_counting(text, folder):
     """The best of each counting model's contexts, as its script saved them for this text."""
     best = {}
     for name, (experiment, part) in COUNTING.items():
-        found = found_on(text, folder, experiment, name)
-        if not found:
-            continue
-        figures = part(found)
-        bits, context = min(zip(figures["bits_per_char"], figures["context"], strict=True))
-        best[name] = {"context": context, "bits_per_char": bits}
+        if found := saved_for(text, folder, experiment, name):
+            figures = part(found)
+            bits, context = min(zip(figures["bits_per_char"], figures["context"], strict=True))
+            best[name] = {"context": context, "bits_per_char": bits}
     return best
 
 
-def found_on(text, folder, experiment, name):
+def saved_for(text, folder, experiment, name):
     """What an experiment has saved for this text, in the folder of this run or else in outputs/; None if nothing."""
-    for place in (folder, results.SAVED):
+    for where in (folder, results.SAVED):
         try:
-            found = place and results.load(experiment, place)
+            found = where and results.load(experiment, where)
         except UserError:
             continue
         if found and found["corpus"] == text.fingerprint:
@@ -103,20 +92,28 @@ def found_on(text, folder, experiment, name):
     return None
 
 
-def table(records, counting):
+def tell(found):
+    yield from map(charlm.line, found["runs"])
+    yield ""
+    yield "beyond the post: the best step of each learning curve, and models that only count"
+    finished = [run for run in found["runs"] if "diverged_at_step" not in run]
+    yield from table(found.get("beside", []) + finished, found["counting"])
+
+
+def table(runs, counting):
     """One row for each cell, the mean of its seeds ± the largest distance from it, and one for each counting model."""
     models = {}
-    for record in records:
-        models.setdefault(f"{record['cell']}, {record['steps']:,} steps", []).append(record)
-    width = max(22, *map(len, models))
+    for run in runs:
+        models.setdefault(f"{run['cell']}, {run['steps']:,} steps", []).append(run)
+    width = max([22, *map(len, models)])
     yield f"{'':{width}}{'best step':>14}{'bits/char there':>18}{'at the last step':>18}"
     for model, own in models.items():
-        steps, best, last = ([record[name] for record in own] for name in JUDGED)
+        steps, best, last = ([run[name] for run in own] for name in JUDGED)
         yield f"{model:{width}}{spread(steps, ',.0f'):>14}{spread(best):>18}{spread(last):>18}"
     for model, best in counting.items():
         name = f"{model}, context {best['context']}"
         yield f"{name:{width + 14}}{best['bits_per_char']:18.3f}"
-    for scored in {record["scored_characters"] for record in records}:
+    for scored in {run["scored_characters"] for run in runs}:
         yield f"All score the same {scored:,} characters. The best step was chosen on them: that flatters it a little."
 
 
@@ -127,27 +124,33 @@ def spread(values, form=".3f"):
     return f"{middle:{form}} ± {max(abs(value - middle) for value in values):{form}}"
 
 
-def draw(results):
+def draw(found):
     """Learning curves of every model, validation and training, with Kneser–Ney's best as a line."""
     figure, axes = plots.subplots(1, len(CELLS), size=(12, 4.4), sharey=True)
     for ax, cell in zip(axes, CELLS, strict=True):
-        own = [
-            (run, curve) for run, curve in zip(results["runs"], results["curves"], strict=True) if run["cell"] == cell
-        ]
+        runs = zip(found["runs"], found["curves"], strict=True)
+        own = [(run, curve) for run, curve in runs if run["cell"] == cell and curve]
         for number, (run, curve) in enumerate(own):
             for part, dash, colour in (("validation", "-", plots.COLOURS[0]), ("train", "--", plots.COLOURS[1])):
                 label = part if number == 0 else None
                 ax.plot(curve["step"], curve[f"{part}_bits_per_char"], dash, color=colour, linewidth=1.2, label=label)
             ax.plot(run["best_step"], run["best_validation_bits_per_char"], "o", color=plots.COLOURS[0], markersize=5)
         for name, dash in ("Kneser–Ney", ":"), ("modified Kneser–Ney", "-."):
-            if name in results["counting"]:
-                best = results["counting"][name]["bits_per_char"]
+            if name in found["counting"]:
+                best = found["counting"][name]["bits_per_char"]
                 ax.axhline(best, color="black", linewidth=1, linestyle=dash, label=f"{name} {best:.3f}")
         ax.set(title=cell, xscale="log", xlabel="step", xlim=(100, None), ylim=(1.1, 3.6))
-        ax.legend()
+        if ax.get_legend_handles_labels()[0]:  # none where all trainings diverged
+            ax.legend()
     axes[0].set_ylabel("bits per character")
     return figure
 
 
+def options(parser):
+    corpus.add_argument(parser)
+    parser.add_jobs()
+    parser.add_device()
+
+
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell, draw, options)

@@ -21,8 +21,7 @@ Prints:
 Model, training and sources: charlm.py; how to read the table: char_models.py.
 """
 
-from char_models import draw, sweep
-from charlm import CELLS
+from char_models import CELLS, KINDS, draw, options, sweep, tell
 from lab import script
 
 SEED = 0
@@ -30,12 +29,11 @@ STEPS = 12_000
 RUNS = [(cell, SEED, STEPS) for cell in CELLS]
 
 
-def main(argv=None):
-    """One model of each cell, four times as long."""
-    sweep("char_models_long", __doc__, RUNS, argv)
+def measure(arguments):
+    return sweep(arguments, RUNS)
 
 
-__all__ = ["draw", "main"]
+__all__ = ["KINDS", "draw", "measure", "options", "tell"]
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell, draw, options)

@@ -1,9 +1,8 @@
-"""A recurrent character model: an embedding, one recurrent layer, and the odds of the next character.
+"""A recurrent character model: trained on windows from random places, judged on a whole text read from end to end.
 
-Trained on windows from random places, each begun with a state of zero; judged on a whole text that it reads from end to
-end with the state carried along, every character after the first scored, those that training never showed included.
-Along the way a learning curve is estimated, and the weights of its lowest point on the validation text are kept: they
-are what --save writes and --sample writes from.
+Each window begins with a state of zero. The validation text is read with the state carried along, and every character
+after the first is scored, those that training never showed included. A learning curve is estimated along the way, and
+the weights of its lowest point on the validation text are kept: --save writes them, and --sample writes from them.
 
     python charlm.py LSTM 0                          trains for 3,000 steps: cell, seed, and steps if you like
     python charlm.py GRU 1 500 --sample 300          and writes 300 characters
@@ -12,79 +11,72 @@ are what --save writes and --sample writes from.
 
 A step takes about 50 ms with RNN, 120 with GRU and 140 with LSTM on one core of the reference machine; an interrupted
 training goes on where it stopped when the same command is given again. char_models.py trains all the post's models,
-scan_models.py those with the layers of scan.py.
+beyond/scan_models.py those with the layers of layers/scans.py. (This script is longer than others because half of it is
+the command: what can be asked of a model, and what can't.)
 
 Sources: Elman, "Finding structure in time" (1990); Cho et al., "Learning phrase representations using RNN
-encoder-decoder" (2014) for the GRU, with the reset as torch has it (see cells.py); Hochreiter and Schmidhuber, "Long
-short-term memory" (1997) and Gers et al., "Learning to forget" (2000); Loshchilov and Hutter, "Decoupled weight decay
-regularization" (2019) for AdamW; Pascanu et al., "On the difficulty of training recurrent neural networks" (2013) for
-clipping the gradient's norm. Where the post is silent: AdamW's other settings are torch's own; training text is judged
-on its beginning, as much of it as there is to validate on.
+encoder-decoder" (2014) for the GRU, with the reset as torch has it (see layers/cells.py); Hochreiter and Schmidhuber,
+"Long short-term memory" (1997) and Gers et al., "Learning to forget" (2000); Loshchilov and Hutter, "Decoupled weight
+decay regularization" (2019) for AdamW; Pascanu et al., "On the difficulty of training recurrent neural networks" (2013)
+for clipping the gradient's norm. Where the post is silent: AdamW's other settings are torch's own; training text is
+judged on its beginning, as much of it as there is to validate on.
 """
 
-import io
+import base64
 import math
 import os
-import time
-from contextlib import contextmanager
+from argparse import Namespace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from zipfile import ZipFile
 
 import torch
-from torch import nn
 from torch.nn import functional as F
 
-import cells
 import corpus
-import scan
 from lab import devices, script, trainings
-from lab.results import Results, write_whole
-from lab.script import UserError
+from lab.descent import Descent
+from lab.errors import Diverged, UserError, note
+from lab.results import write_whole
+from layers import char_files
+from layers.char_rnn import HIDDEN, LAYERS, build, estimate, evaluate, generate
 
-CELLS = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}  # the post's
 STEPS = 3000
-EMBEDDING, HIDDEN = 64, 256
 BATCH, WINDOW = 64, 128  # windows a step, characters a window
 LEARNING_RATE, CLIP = 2e-3, 1.0
-LAYERS = CELLS | {  # at this length and on one core a loop is faster than a scan, and one chunk than two
-    "minGRU": partial(scan.MinGRU, recurrence=scan.loop),
-    "linear attention": partial(scan.LinearAttention, chunk=WINDOW),
-}
-CHUNK = 64  # characters that an evaluation takes at once; the result doesn't depend on it
 POINTS = 30  # of the learning curve
-# A point is estimated on windows at even distances, after some characters in each that only warm the state up.
-STREAMS, WARM_UP, TRAIN_SAMPLE, VALIDATION_SAMPLE = 64, 32, 160, 512  # windows; characters
+TRAIN_SAMPLE, VALIDATION_SAMPLE = 160, 512  # characters of the windows that a point is estimated on
+RNN_STEPS = {"RNN": 1.0, "GRU": 2.4, "LSTM": 2.8, "minGRU": 0.9, "linear attention": 2.0}  # what a step costs
+
+KINDS = {
+    "*": "trained",
+    "*scored_characters": "corpus",
+    "runs.*.parameters": "exact",
+    **{f"runs.*.{name}": "setting" for name in ("cell", "steps", "hidden", "learning_rate", "clip", "forget_bias")},
+}
+NOT_RECORDED = {"text", "data", "device", "with_weights"}  # where a training ran, not what it was
 
 
-class CharRNN(nn.Module):
-    """The model of the post. On a CPU the layer's arithmetic is done by the cells written by hand."""
+@dataclass(frozen=True)
+class Config:
+    cell: str  # one of LAYERS
+    seed: int  # of weights and windows
+    text: str  # fingerprint of the text: no other is trained on
+    steps: int = STEPS
+    hidden: int = HIDDEN  # units of the layer
+    learning_rate: float = LEARNING_RATE  # AdamW's
+    clip: float = CLIP  # the largest norm that a gradient may have
+    forget_bias: float | None = None  # of an LSTM's forget gate at the start; None: as torch draws it
+    device: str = "cpu"
+    data: str | None = None  # folder of the text; None: data/
+    with_weights: bool = False  # whether the record holds the weights of the best step
 
-    def __init__(self, vocabulary, cell, hidden=HIDDEN):
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary, EMBEDDING)
-        self.rnn = LAYERS[cell](EMBEDDING, hidden)
-        self.linear = nn.Linear(hidden, vocabulary)
+    def __str__(self):
+        return f"{self.cell} seed {self.seed}"
 
-    def forward(self, ids, state=None):
-        if ids.device.type == "cpu":
-            h, state = cells.run(self.rnn, self.embedding.weight, state, ids)  # (time, batch, hidden)
-        else:
-            h, state = self.rnn(self.embedding(ids), state)
-        return self.linear(h), state  # (time, batch, vocabulary)
-
-
-def build(config, vocabulary):
-    """The untrained model, whose weights are drawn on the CPU whatever the device."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config["seed"])
-        model = CharRNN(vocabulary, config["cell"], config["hidden"])
-    if config["forget_bias"] is not None:  # torch adds two biases: the other one has to be 0
-        forget = slice(config["hidden"], 2 * config["hidden"])
-        with torch.no_grad():
-            model.rnn.bias_ih_l0[forget] = config["forget_bias"]
-            model.rnn.bias_hh_l0[forget] = 0.0
-    return model
+    @property
+    def cost(self) -> float:
+        return RNN_STEPS[self.cell] * self.steps
 
 
 def windows(ids, generator, batch=BATCH):
@@ -93,112 +85,57 @@ def windows(ids, generator, batch=BATCH):
     return ids[(torch.arange(WINDOW + 1)[:, None] + starts).to(ids.device)]  # (1 + time, batch)
 
 
-def train_step(model, optimizer, batch, clip=CLIP):
-    """One step down the gradient: the mean loss of every next character, and the gradient's norm before clipping."""
+def loss_on(model, ids, generator):
+    """The mean loss of every next character in fresh windows."""
+    batch = windows(ids, generator)
     logits, _ = model(batch[:-1])
-    loss = F.cross_entropy(logits.flatten(0, 1), batch[1:].flatten())
-    optimizer.zero_grad()
-    loss.backward()
-    norm = nn.utils.clip_grad_norm_(model.parameters(), clip)
-    optimizer.step()
-    return loss.item(), norm.item()
+    return F.cross_entropy(logits.flatten(0, 1), batch[1:].flatten())
 
 
-@contextmanager
-def evaluating(model):
-    training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        model.train(training)
-
-
-def score(model, x, y, state=None, chunk=CHUNK):
-    """Bits of each next character y after x (time, batch), chunk by chunk with the state carried along."""
-    bits = []
-    for ids, following in zip(x.split(chunk), y.split(chunk), strict=True):
-        logits, state = model(ids, state)
-        nats = F.cross_entropy(logits.flatten(0, 1), following.flatten(), reduction="none").view(following.shape)
-        bits.append(nats.cpu().double() / math.log(2))
-    return torch.cat(bits)  # (time, batch)
-
-
-def evaluate(model, ids, chunk=CHUNK):
-    """Exact bits per character of a text, read from end to end, and how many were scored: all but the first."""
-    with evaluating(model):
-        bits = score(model, ids[:-1, None], ids[1:, None], chunk=chunk)
-    return bits.mean().item(), len(bits)
-
-
-def estimate(model, ids, length):
-    """About as many, cheaply: from windows at even distances, after a few characters to warm up in each."""
-    length = min(length, len(ids) - 1)
-    starts = torch.arange(STREAMS) * (len(ids) - 1 - length) // (STREAMS - 1)
-    text = ids[(torch.arange(length + 1)[:, None] + starts).to(ids.device)]  # (1 + time, stream)
-    with evaluating(model):
-        bits = score(model, text[:-1], text[1:])
-    return bits[min(WARM_UP, length // 2) :].mean().item()
-
-
-def train(config, keeper):
-    """One training, from its configuration to its record."""
-    text = corpus.load(config["data"] and Path(config["data"]))
-    check(text, config)
-    device = devices.pick(config["device"])
-    devices.check_recurrent(device)
+def set_up(config, checkpoint):
+    """The training, not yet begun, the text, and the ids of its two parts on the training's device."""
+    text = corpus.load(config.data and Path(config.data))
+    if text.fingerprint != config.text:
+        raise UserError("the text has changed since this training was set up: start it again")
+    device = devices.trusted(config.device)
     ids, validation = (torch.from_numpy(text.encode(part)).to(device) for part in (text.train, text.validation))
     model = build(config, text.size).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=config["learning_rate"], fused=True)
-    generator = torch.Generator().manual_seed(config["seed"])
-    clock = time.process_time if device.type == "cpu" else time.perf_counter  # not what else the processor had to do
-    step, seconds, began = 0, 0.0, clock()
-    curve, best = {"step": [], "train_bits_per_char": [], "validation_bits_per_char": []}, None
-    if state := keeper.load():
-        step, seconds, curve, best = (state[name] for name in ("step", "seconds", "curve", "best"))
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-        generator.set_state(state["generator"])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, fused=True)
+    generator = torch.Generator().manual_seed(config.seed)
+    training = Descent(model, optimizer, partial(loss_on, model, ids), generator, config, checkpoint)
+    return training, text, ids, validation
 
-    def state_now():
-        return {
-            "step": step,
-            "seconds": seconds + clock() - began,
-            "curve": curve,
-            "best": best,
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "generator": generator.get_state(),
-        }
 
-    points = {max(1, round(config["steps"] * (k / POINTS) ** 2)) for k in range(1, POINTS + 1)}
-
-    while step < config["steps"]:
-        step += 1
-        loss, norm = train_step(model, optimizer, windows(ids, generator), config["clip"])
-        if not math.isfinite(loss + norm):
-            raise script.Diverged(step)
+def learn(training, ids, validation):
+    """Go through a training, with a curve that is denser early, and keep the weights of its lowest point."""
+    steps = training.config.steps
+    points = {max(1, round(steps * (k / POINTS) ** 2)) for k in range(1, POINTS + 1)}
+    for step in training:
         if step in points:
-            curve["step"].append(step)
-            curve["train_bits_per_char"].append(estimate(model, ids, TRAIN_SAMPLE))
-            curve["validation_bits_per_char"].append(estimate(model, validation, VALIDATION_SAMPLE))
-            if curve["validation_bits_per_char"][-1] == min(curve["validation_bits_per_char"]):
-                best = {"step": step, "model": {name: p.clone() for name, p in model.state_dict().items()}}
-        keeper.tick(step, config["steps"], bits=loss / math.log(2))
-        keeper.save_if_due(state_now)
-    seconds += clock() - began
+            training.log(
+                step=step,
+                train_bits_per_char=estimate(training.model, ids, TRAIN_SAMPLE),
+                validation_bits_per_char=estimate(training.model, validation, VALIDATION_SAMPLE),
+            )
+            training.keep_best("validation_bits_per_char")
+    if training.best is None:  # the last step's loss was finite, what it left behind isn't
+        raise Diverged(steps)
 
+
+def train(config, checkpoint):
+    """One training, from its configuration to its record."""
+    training, text, ids, validation = set_up(config, checkpoint)
+    learn(training, ids, validation)
+    model, best, seconds = training.model, training.best, training.seconds
     train_bits, _ = evaluate(model, ids[: len(validation)])  # as much text as there is to validate on
     validation_bits, scored = evaluate(model, validation)
     if not math.isfinite(train_bits + validation_bits):
-        raise script.Diverged(step)
+        raise Diverged(config.steps)
     model.load_state_dict(best["model"])
     best_bits, _ = evaluate(model, validation)
-    if config["save"]:
-        save(Path(config["save"]), config, text, best)
-    return {
-        **{name: value for name, value in config.items() if name not in ("data", "save", "text", "device")},
+    settings = recorded(asdict(config))
+    packed = char_files.pack(settings, text, best) if config.with_weights else b""
+    return settings | {
         "parameters": sum(p.numel() for p in model.parameters()),
         "seconds": seconds,
         "train_bits_per_char": train_bits,
@@ -206,109 +143,117 @@ def train(config, keeper):
         "scored_characters": scored,
         "best_step": best["step"],
         "best_validation_bits_per_char": best_bits,
-        "curve": curve,
+        "curve": training.curve,
+        **({"weights": base64.b64encode(packed).decode()} if packed else {}),
     }
 
 
-def check(text, config):
-    """Refuse at once what could only fail later."""
-    if len(text.train) <= WINDOW:
-        raise UserError(
-            f"the training text has {script.counted(len(text.train), 'character')}:"
-            f" a window and the one after it take {WINDOW + 1}"
-        )
+def recorded(record):
+    return {name: value for name, value in record.items() if name not in NOT_RECORDED}
+
+
+def trained(configs, arguments, line=None):
+    """The records of these trainings, whether they reached their end or diverged."""
+    return [recorded(record) for record in trainings.run(train, configs, arguments, line)]
+
+
+def read(arguments, *, train=True):
+    """The text, refused where that could only fail later, and what a configuration says of it."""
+    text = corpus.load(arguments.data)
+    if train and len(text.train) <= WINDOW:
+        has = script.counted(len(text.train), "character")
+        raise UserError(f"the training text has {has}: a window and the one after it take {WINDOW + 1}")
     if len(text.validation) < 2:
         has = script.counted(len(text.validation), "character")
         raise UserError(f"the validation text has {has}: there is no next one to score")
-    if text.fingerprint != config["text"]:
-        raise UserError("the text has changed since this training was set up: start it again")
-    if config["save"] and not os.access(Path(config["save"]).parent, os.W_OK):
-        raise UserError(f"can't write in {Path(config['save']).parent}: name a folder that is there")
+    return text, {"text": text.fingerprint, "data": arguments.data and str(arguments.data.resolve())}
 
 
-def configuration(cell, seed, text, steps=STEPS, data=None, save=None, **changed):
-    """Everything that one training's record depends on, as JSON can hold it."""
-    return {
-        "cell": cell,
-        "seed": seed,
-        "steps": steps,
-        "hidden": HIDDEN,
-        "learning_rate": LEARNING_RATE,
-        "clip": CLIP,
-        "forget_bias": None,
-        "device": "cpu",
-        **changed,
-        "text": text.fingerprint,
-        "data": data and str(Path(data).resolve()),
-        "save": save and str(Path(save).resolve()),
-    }
+def measure(arguments):
+    refuse(arguments)
+    devices.pick(arguments.device)
+    return of_a_file(arguments) if arguments.load else of_a_training(arguments)
 
 
-def save(path, config, text, best):
-    """Write the weights of the best step, and what is needed to use them."""
-    content = io.BytesIO()
-    torch.save({"config": config, "characters": "".join(text.characters), **best}, content)
-    write_whole(path, content.getvalue())
+def of_a_training(arguments):
+    text, where = read(arguments)
+    config = Config(
+        arguments.cell, arguments.seed, steps=arguments.steps, hidden=arguments.hidden, learning_rate=arguments.lr,
+        clip=arguments.clip, forget_bias=arguments.forget_bias, device=arguments.device, **where,
+        with_weights=bool(arguments.save or arguments.sample),
+    )  # fmt: skip
+    (record,) = trained([config], Namespace(jobs=1, cluster=None, work=arguments.work))
+    weights = base64.b64decode(record.pop("weights", ""))
+    found = {"seeds": [arguments.seed], "corpus": text.fingerprint, "runs": [record]}
+    if weights and arguments.save:
+        try:
+            write_whole(arguments.save, weights)
+        except OSError as error:  # what was measured is told all the same
+            note(f"can't write {arguments.save}: {error.strerror}; the same command tries again without training")
+            arguments.work.unfinished = True
+    if weights and arguments.sample:
+        found |= sample(*char_files.unpack(weights, text), text, arguments)
+    return found
 
 
-def load(path, text):
-    """The model that `save` wrote, its configuration, and the step that its weights are of."""
-    try:
-        content = io.BytesIO(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"can't read {path}: {error.strerror}") from None
-    try:
-        if ZipFile(content).testzip():  # torch doesn't look at the checksums
-            raise ValueError
-        content.seek(0)
-        kept = torch.load(content, map_location="cpu", weights_only=True)
-        config, characters, step = kept["config"], kept["characters"], kept["step"]
-        model = build(config, len(characters) + 1)
-        model.load_state_dict(kept["model"])
-    except Exception:  # a damaged or foreign file can raise anything
-        raise UserError(f"{path} is damaged, or not a model that charlm.py saved") from None
-    if characters != "".join(text.characters):
-        raise UserError(f"{path} was trained on a text of other characters: name that text's folder with --data")
-    return model, config, step
+def of_a_file(arguments):
+    text, _ = read(arguments, train=False)
+    torch.set_num_threads(1)  # one character at a time is too little to share
+    device = devices.trusted(arguments.device)
+    model, settings = char_files.load(arguments.load, text)
+    bits, scored = evaluate(model.to(device), torch.from_numpy(text.encode(text.validation)).to(device))
+    found = {"seeds": [arguments.sample_seed], "corpus": text.fingerprint, "model": vars(settings)}
+    found |= {"validation_bits_per_char": bits, "scored_characters": scored}
+    return found | (sample(model, settings, text, arguments) if arguments.sample else {})
 
 
-def generate(model, prompt, count, temperature, generator):
-    """The ids of a continuation. At temperature 0 the likeliest character is taken, at 1 the model's own odds hold."""
-    written, state = [], None
-    ids = prompt[:, None]  # (time, 1)
-    with evaluating(model):
-        for _ in range(count):
-            logits, state = model(ids, state)
-            z = logits[-1, 0, :-1].cpu().double()  # without the last, which stands for characters it doesn't know
-            z = (z - z.max()) / temperature if temperature else torch.where(z == z.max(), 0.0, -math.inf)
-            ids = torch.multinomial(z.softmax(0), 1, generator=generator)[:, None].to(prompt.device)
-            written.append(ids.item())
-    return written
+def sample(model, settings, text, arguments):
+    """The prompt, and what the model writes after it."""
+    device = devices.trusted(arguments.device)
+    prompt = torch.from_numpy(text.encode(arguments.prompt)).to(device)
+    if unknown := (prompt == text.size - 1).sum().item():
+        note(f"of the prompt's {script.counted(len(prompt), 'character')} training never showed {unknown}")
+    generator = torch.Generator().manual_seed(arguments.sample_seed)
+    written = text.decode(generate(model.to(device), prompt, arguments.sample, arguments.temperature, generator))
+    about = {"model": vars(settings), "temperature": arguments.temperature}
+    return about | {"sample": arguments.prompt + written}
 
 
-def line(record):
+def tell(found):
+    for run in found.get("runs", []):
+        yield line(run)
+        if "best_step" in run:
+            yield ""
+            yield "beyond the post"
+            yield f"best step {run['best_step']:,}: {judged(run, 'best_validation_bits_per_char')}"
+    if "model" in found:
+        model = "{cell} seed {seed}, step {step:,}".format(**found["model"])
+    if "validation_bits_per_char" in found:
+        yield f"{model}: {judged(found, 'validation_bits_per_char')}"
+    if "sample" in found:
+        yield ""
+        yield f"{model}, at temperature {found['temperature']:g}:"
+        yield found["sample"]
+
+
+def judged(found, bits):
+    return f"validation {found[bits]:.3f} bits/char ({found['scored_characters']:,} characters scored)"
+
+
+def line(run):
     """A training's result as the post prints it."""
-    return (
-        f"{record['cell']} seed {record['seed']}, {record['steps']:,} steps: {record['parameters']:,} parameters, "
-        f"{record['seconds']:.0f} s; train {record['train_bits_per_char']:.3f}, "
-        f"validation {record['validation_bits_per_char']:.3f} bits/char"
+    told = "{cell} seed {seed}, {steps:,} steps: ".format(**run)
+    if "diverged_at_step" in run:
+        return told + f"the loss was not finite at step {run['diverged_at_step']:,}"
+    return told + (
+        f"{run['parameters']:,} parameters, {run['seconds']:.0f} s; train {run['train_bits_per_char']:.3f}, "
+        f"validation {run['validation_bits_per_char']:.3f} bits/char"
     )
 
 
-def describe(config):
-    return f"{config['cell']} seed {config['seed']}"
-
-
-def cost(config):
-    """How long a training takes, in steps of the plain RNN."""
-    rnn_steps = {"RNN": 1.0, "GRU": 2.4, "LSTM": 2.8, "minGRU": 0.9, "linear attention": 2.0}
-    return rnn_steps[config["cell"]] * config["steps"]
-
-
-def parse(argv):
-    parser = script.Arguments(__doc__)
+def options(parser):
     parser.add_argument("cell", metavar="CELL", nargs="?", choices=LAYERS, help=", ".join(LAYERS))
-    parser.add_argument("seed", metavar="SEED", nargs="?", type=script.seed, help="of weights and batches")
+    parser.add_argument("seed", metavar="SEED", nargs="?", type=script.seed, help="of weights and windows")
     parser.add_argument(
         "steps", metavar="STEPS", nargs="?", type=script.positive_int, default=STEPS, help="of training"
     )
@@ -317,92 +262,36 @@ def parse(argv):
     parser.add_argument("--clip", type=script.positive_float, default=CLIP, help="largest norm of the gradient")
     parser.add_argument("--forget-bias", type=script.finite_float, help="of an LSTM's forget gate at the start")
     corpus.add_argument(parser)
-    devices.add_arguments(parser)
+    parser.add_device()
     parser.add_argument("--save", metavar="FILE", type=Path, help="write the weights of the best step")
     parser.add_argument("--load", metavar="FILE", type=Path, help="use saved weights instead of training")
     parser.add_argument("--sample", metavar="N", type=script.positive_int, help="write N characters of text")
     parser.add_argument("--prompt", metavar="TEXT", type=script.utf8, default="The ", help="how the text begins")
     parser.add_argument("--temperature", type=script.non_negative_float, default=1.0, help="0: always the likeliest")
     parser.add_argument("--seed", metavar="S", type=script.seed, default=0, dest="sample_seed", help="of the sample")
-    arguments = parser.parse_args(argv)
+
+
+def refuse(arguments):
+    """Refuse arguments that can't be meant together."""
+    changed, save = arguments.changed, arguments.save
     if arguments.seed is None and not arguments.load:
-        parser.error("name a CELL and a SEED to train, or a FILE to --load")
+        raise UserError("name a CELL and a SEED to train, or a FILE to --load")
     if arguments.cell and arguments.load:
-        parser.error("a CELL and a SEED are trained; a FILE to --load has been")
+        raise UserError("a CELL and a SEED are trained; a FILE to --load has been")
     if arguments.forget_bias is not None and arguments.cell != "LSTM":
-        parser.error(f"--forget-bias: only an LSTM has a forget gate, not {arguments.cell or 'a loaded model'}")
-    if arguments.load and (ignored := arguments.changed.keys() & {"save", "lr", "hidden", "clip"}):
-        parser.error(f"--{', --'.join(sorted(ignored))}: a model to --load isn't trained")
-    if arguments.save and (arguments.save.is_dir() or not arguments.save.name):
-        parser.error(f"--save: {arguments.save} is a folder; name a file")
+        raise UserError(f"--forget-bias: only an LSTM has a forget gate, not {arguments.cell or 'a loaded model'}")
+    if arguments.load and (ignored := changed.keys() & {"save", "lr", "hidden", "clip"}):
+        raise UserError(f"--{', --'.join(sorted(ignored))}: a model to --load isn't trained")
+    if save and (save.is_dir() or not save.name):
+        raise UserError(f"--save: {save} is a folder; name a file")
+    if save and not (save.resolve().parent.is_dir() and os.access(save.resolve().parent, os.W_OK)):
+        raise UserError(f"can't write in {save.parent}: name a folder that is there")
     written = {"prompt": "--prompt", "temperature": "--temperature", "sample_seed": "--seed"}
-    if not arguments.sample and (idle := [written[name] for name in written if name in arguments.changed]):
-        parser.error(f"{', '.join(idle)}: what writes is --sample N, which isn't there")
+    if not arguments.sample and (idle := [written[name] for name in written if name in changed]):
+        raise UserError(f"{', '.join(idle)}: what writes is --sample N, which isn't there")
     if not arguments.prompt:
-        parser.error("--prompt: a text begins with one character at least")
-    return arguments
-
-
-def main(argv=None):
-    arguments = parse(argv)
-    text = corpus.load(arguments.data)
-    seed = arguments.sample_seed if arguments.load else arguments.seed
-    results = Results("charlm", arguments, corpus=text.fingerprint, seeds=[seed], device=arguments.device)
-    weights = arguments.load or arguments.save
-    if not arguments.load:
-        config = configuration(
-            arguments.cell, arguments.seed, text, arguments.steps, arguments.data, weights,
-            learning_rate=arguments.lr, hidden=arguments.hidden, clip=arguments.clip,
-            forget_bias=arguments.forget_bias, device=arguments.device,
-        )  # fmt: skip
-        if not weights:
-            weights = script.ROOT / "work" / f"charlm-{trainings.key_of(config)}.pt"
-            weights.parent.mkdir(exist_ok=True)
-            config["save"] = str(weights)
-        check(text, config)
-        for record in trainings.run(train, [config], name="charlm", jobs=1, describe=describe):
-            if "diverged_at_step" not in record:
-                report(results, record)
-    if arguments.load or arguments.sample:
-        write_text(results, arguments, text, weights)
-    if not (arguments.load or arguments.save):
-        weights.unlink(missing_ok=True)
-    results.save()
-
-
-def report(results, record):
-    results.record(runs=[record])
-    results.print(line(record))
-    results.print("\nbeyond the post")
-    results.print(
-        f"best step {record['best_step']:,}: validation {record['best_validation_bits_per_char']:.3f} bits/char "
-        f"({record['scored_characters']:,} characters scored)"
-    )
-
-
-def write_text(results, arguments, text, weights):
-    """What saved weights are worth on the validation text, and a sample of their own."""
-    torch.set_num_threads(1)  # one character at a time is too little to share
-    device = devices.pick(arguments.device)
-    devices.check_recurrent(device)
-    model, config, step = load(weights, text)
-    model.to(device)
-    if arguments.load:
-        bits, scored = evaluate(model, torch.from_numpy(text.encode(text.validation)).to(device))
-        results.print(
-            f"{describe(config)}, step {step:,}: validation {bits:.3f} bits/char ({scored:,} characters scored)"
-        )
-        results.record(validation_bits_per_char=bits, scored_characters=scored, step=step)
-    if arguments.sample:
-        prompt = torch.from_numpy(text.encode(arguments.prompt)).to(device)
-        if unknown := (prompt == text.size - 1).sum().item():
-            script.note(f"of the prompt's {script.counted(len(prompt), 'character')} training never showed {unknown}")
-        generator = torch.Generator().manual_seed(arguments.sample_seed)
-        written = text.decode(generate(model, prompt, arguments.sample, arguments.temperature, generator))
-        results.print(f"\n{describe(config)}, step {step:,}, at temperature {arguments.temperature:g}:")
-        results.print(arguments.prompt + written)
-        results.record(sample=arguments.prompt + written, step=step)
+        raise UserError("--prompt: a text begins with one character at least")
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell, options=options)

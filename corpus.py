@@ -3,16 +3,16 @@
     posts/*.mdx  ->  blog_train.txt   every post but two, in file order, separated by one blank line
                      blog_val.txt     25-error-bars and 28-labels-without-timestamps, whole
 
-Frontmatter, imports and exports, comments and tags go (the text inside a pair of tags stays); prose, mathematics and
-code stay exactly as written: inside a code fence, inline code or mathematics nothing is markup, whatever it looks like.
-A line that held only what goes, goes with it; a blank line on both sides of it becomes one.
+Prose, mathematics and code stay exactly as written; frontmatter, imports, exports, comments and tags go. The rules are
+in lab/markdown.py.
 
     python corpus.py                                                    0.3 s   verify and describe the frozen text
     python corpus.py --build                                            make it again from data/posts
     python corpus.py --posts DIR --held-out one,two --into ANOTHER      make one from your own .md and .mdx posts
 
 Posts are taken from DIR and its folders (not hidden ones) in the order of their paths; a post's name is its path in DIR
-without the suffix. Every script that reads a text takes ``--data ANOTHER``.
+without the suffix. Every script that reads a text takes ``--data ANOTHER``; without it, it reads the frozen text, and
+refuses one whose checksums aren't those of SHA256SUMS.
 
 Prints, at the end:
 
@@ -23,143 +23,30 @@ Prints, at the end:
     verified: 33 files are those of SHA256SUMS
     fingerprint d495eaa7c1fc5c3108afb693ebffbef0c50dd7b405963825484b5eda0b6f674d
 
-Sources: the grammar is that of MDX (mdxjs.com) with dollar mathematics, read generously, so that plain Markdown passes
-too: <!-- HTML comments --> go, <https://links> stay, and a dollar that can't open or close mathematics is money.
+This file is longer than most because it has two readers: the command above, and every script that imports ``load`` and
+``Corpus``.
 """
 
 import argparse
-import difflib
 import hashlib
-import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from lab import script
-from lab.results import Results, write_whole
-from lab.script import UserError
+from lab import markdown, script
+from lab.errors import ROOT, UserError, shown
+from lab.results import write_whole
 
-DATA = script.ROOT / "data"
+DATA = ROOT / "data"
 HELD_OUT = ("25-error-bars", "28-labels-without-timestamps")
 TRAIN, VALIDATION, SUMS = "blog_train.txt", "blog_val.txt", "SHA256SUMS"
+SUMMED = (TRAIN, VALIDATION, "published.json", "posts/*.mdx")  # the files in data/ whose checksums SHA256SUMS has
 UNSEEN = "\N{REPLACEMENT CHARACTER}"  # how decode writes a character that training never showed
-DEPTH = 6  # brackets in brackets that an attribute or an export may hold
 
-# What stays. The scanner takes whatever begins first, so whatever looks like markup inside these is never seen.
-BLANK = r"\n[ \t]*\n"
-FENCED = (  # may be indented, quoted or in a list; ends at a fence at least as long, or with the post
-    r"^[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?(?P<fence>(?P<tick>[`~])(?P=tick){2,}+)(?!(?<=`)[^\n]*`)[^\n]*"
-    r"(?:\n(?![ \t>]*(?P=fence)(?P=tick)*[ \t]*$)[^\n]*)*+(?:\n[^\n]*)?"
-)
-CODE = rf"(?<!(?<!\\)`)(?P<ticks>`++)(?:(?!{BLANK})[\s\S])+?(?<!`)(?P=ticks)(?!`)"
-MATH = (  # a dollar and the next one, unless that spells money: "$5 to $10" or "$5 or so, $ and cent"
-    rf"\$\$[\s\S]+?\$\$|\$(?!\$)(?P<digit>\d)?+(?:\\.|(?!{BLANK})[^$`\\])*?(?(digit)(?<=\S))\$(?!\d)"
-)
-ESCAPED = r"\\[!-/:-@\[-`{-~]"
-
-# What goes.
-BLOCK_COMMENT = r"(?>/\*[\s\S]*?\*/)"
-OPAQUE = rf"\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'|`(?:\\[\s\S]|[^`\\])*+`|{BLOCK_COMMENT}|//[^\n]*"
-BRACES = BRACKETS = "(?!)"
-for _ in range(DEPTH):
-    BRACES = rf"\{{(?:{OPAQUE}|[^{{}}]|{BRACES})*+\}}"
-    BRACKETS = rf"[(\[{{](?:{OPAQUE}|[^()\[\]{{}}]|{BRACKETS})*+[)\]}}]"
-ATTRIBUTE = rf"\s+[\w:@][\w.:@-]*(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|{BRACES}|[^\s\"'=<>`{{}}]+))?|\s*{BRACES}"
-TAG = rf"<(?:[A-Za-z][\w.:-]*(?:{ATTRIBUTE})*+\s*/?|/[A-Za-z][\w.:-]*\s*|/?)>"
-COMMENT = rf"\{{\s*(?:{BLOCK_COMMENT}\s*)+\}}|<!--[\s\S]*?-->"
-GONE = rf"(?:{TAG}|{COMMENT})"
-NAMES = r"(?:\*\s*as\s+[\w$]+|\{[^{}]*\})"
-IMPORT = (
-    rf"import\b\s*(?:(?:type\s+)?(?:[\w$]+(?:\s*,\s*{NAMES})?|{NAMES})\s*from\s*)?(?:'[^'\n]*'|\"[^\"\n]*\")"
-    r"(?:\s+with\s*\{[^{}]*\})?[ \t]*;?[ \t]*(?://[^\n]*)?(?:\n|\Z)"
-)
-EXPORT = (  # up to a blank line that isn't inside brackets
-    r"export(?:\s+(?:default|const|let|var|function|async|class|type|interface|enum)\b|(?=\s*[{*]))"
-    rf"(?:{OPAQUE}|{BRACKETS}|[^\n]|\n(?![ \t]*(?:\n|\Z)))*+(?:\n|\Z)"
-)
-MODULE = rf"(?:(?:\A|(?<=\n\n))(?:{IMPORT}|{EXPORT})++|(?:{IMPORT})++)"
-LINES = rf"(?:^(?:[ \t]*(?:{GONE}[ \t]*)++(?:\n|\Z)|{MODULE}))++"
-
-FRONTMATTER = r"\A(?P<bar>---|\+\+\+)[ \t]*\n(?:[^\n]*\n)*?(?P=bar)[ \t]*(?:\n|\Z)"
-SCANNER = (
-    rf"(?P<fenced>{FENCED})|(?P<code>{CODE})|(?P<math>{MATH})|(?P<escaped>{ESCAPED})"
-    rf"|^[ \t]*\n{LINES}(?=[ \t]*$)|{LINES}|(?<=\S)[ \t]+{GONE}(?=\s|\Z)|{GONE}"
-)
-
-
-def clean(text: str) -> str:
-    """A post's text without its markup and without blank lines around it."""
-
-    def stays(match):
-        return match[0] if any(match[kind] for kind in ("fenced", "code", "math", "escaped")) else ""
-
-    body = re.sub(FRONTMATTER, "", text, count=1).lstrip("\n")
-    return re.sub(SCANNER, stays, body, flags=re.MULTILINE).strip("\n")
-
-
-def build(posts: dict[str, str], held_out: Sequence[str]) -> tuple[str, str]:
-    """The training and the validation text from posts by name, in their order."""
-    for name in held_out:
-        if name not in posts:
-            near = difflib.get_close_matches(name, posts, n=3, cutoff=0.4) or list(posts)[:3]
-            raise UserError(f"there is no post {name!r} to hold out; near it are {', '.join(near)}")
-    texts = {name: clean(text) for name, text in posts.items()}
-    parts = []
-    for purpose, names in (("train on", texts.keys() - set(held_out)), ("validate on", set(held_out))):
-        part = [text for name, text in texts.items() if name in names and text]
-        if not part:
-            raise UserError(
-                f"no text is left to {purpose}: of {script.counted(len(posts), 'post')}, {len(names)} for it"
-            )
-        parts.append("\n\n".join(part) + "\n")
-    return parts[0], parts[1]
-
-
-def kinds(text: str) -> dict[str, float]:
-    """How much of a cleaned text is code blocks, inline code, mathematics and prose."""
-    lengths = Counter()
-    for match in re.finditer(SCANNER, text, flags=re.MULTILINE):
-        lengths.update({kind: len(match[kind]) for kind in ("fenced", "code", "math") if match[kind]})
-    shares = {
-        "code blocks": lengths["fenced"] / len(text),
-        "inline code": lengths["code"] / len(text),
-        "mathematics": lengths["math"] / len(text),
-    }
-    return shares | {"prose": 1 - sum(shares.values())}
-
-
-def read_posts(folder: Path) -> dict[str, str]:
-    """The .md and .mdx posts of a folder and of its folders, by name, in the order of their paths."""
-    if not folder.is_dir():
-        raise UserError(f"there is no folder {folder} to read posts from")
-    paths = [
-        path.relative_to(folder)
-        for path in folder.rglob("*")
-        if path.suffix.lower() in (".md", ".mdx") and path.is_file()
-    ]
-    paths = sorted((path for path in paths if not any(part.startswith(".") for part in path.parts)), key=Path.as_posix)
-    if not paths:
-        raise UserError(f"there are no .md or .mdx files in {folder}")
-    names = [path.with_suffix("").as_posix() for path in paths]
-    name, times = Counter(names).most_common(1)[0]
-    if times > 1:
-        raise UserError(f"{folder} has two posts called {name!r}, one .md and one .mdx: rename one of them")
-    return {name: read(folder / path) for name, path in zip(names, paths, strict=True)}
-
-
-def read(path: Path) -> str:
-    """A file's text, without byte order mark, its lines ending in newlines."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(f"can't read {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text: wrong byte at offset {error.start}; save it as UTF-8") from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+KINDS = {"*": "corpus"}
 
 
 @dataclass(frozen=True)
@@ -206,15 +93,25 @@ def code_points(text: str) -> np.ndarray:
 
 
 def load(folder: Path | None = None) -> Corpus:
-    """The corpus in a folder; without one, the frozen text."""
+    """The corpus in a folder; without one, the frozen text, whose checksums have to be right."""
     folder = folder or DATA
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder} to read a text from; corpus.py --posts makes one")
-    texts = {name: read(folder / name) for name in (TRAIN, VALIDATION)}
+    texts = {name: markdown.read(folder / name) for name in (TRAIN, VALIDATION)}
     for name, purpose in (TRAIN, "learn from"), (VALIDATION, "validate on"):
         if not texts[name]:
             raise UserError(f"{folder / name} is empty: there is nothing to {purpose}")
+    if folder.resolve() == DATA.resolve():
+        verify(folder, (TRAIN, VALIDATION))
     return Corpus(texts[TRAIN], texts[VALIDATION])
+
+
+def load_to_score(folder: Path | None = None) -> Corpus:
+    """The same for a script that scores every validation character after the first."""
+    text = load(folder)
+    if len(text.validation) < 2:
+        raise UserError("the validation text has 1 character; it takes 2, since the first is only context")
+    return text
 
 
 def add_argument(parser):
@@ -227,29 +124,24 @@ def add_argument(parser):
     )
 
 
-def checksums(folder: Path) -> dict[str, str]:
-    """SHA-256 of the texts in a folder and of what they come with, by path in the folder."""
-    paths = [folder / name for name in (TRAIN, VALIDATION, "published.json")] + sorted(folder.glob("posts/*.mdx"))
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in paths
-        if path.is_file()
-    }
+def checksums(folder: Path, files=SUMMED) -> dict[str, str]:
+    """SHA-256 of a folder's files, by path in the folder. ``files`` are paths or patterns of paths."""
+    paths = [path for pattern in files for path in sorted(folder.glob(pattern)) if path.is_file()]
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
-def verify(folder: Path) -> str:
-    """Hold a folder's files to its SHA256SUMS: what was found, in words."""
-    if not (folder / SUMS).exists():
-        return f"not verified: there is no {SUMS} beside the texts"
-    found = checksums(folder)
-    listed = {name: digest for digest, _, name in (line.partition("  ") for line in read(folder / SUMS).splitlines())}
-    wrong = sorted(name for name in found.keys() | listed.keys() if found.get(name) != listed.get(name))
-    if wrong:
+def verify(folder: Path, names=()) -> int:
+    """Hold these files of a folder, or all, to its SHA256SUMS; how many they are."""
+    found = checksums(folder, names or SUMMED)
+    lines = markdown.read(folder / SUMS).splitlines()
+    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    names = names or found.keys() | listed.keys()
+    if wrong := sorted(name for name in names if name not in found or found[name] != listed.get(name)):
         are = "is" if len(wrong) == 1 else "are"
         raise UserError(
-            f"{folder}: {', '.join(wrong)} {are} not as {SUMS} says: restore what was, or build the text again"
+            f"{shown(folder)}: {', '.join(wrong)} {are} not as {SUMS} says: restore what was, or build the text again"
         )
-    return f"verified: {len(found)} files are those of {SUMS}"
+    return len(names)
 
 
 def write(folder: Path, train: str, validation: str):
@@ -264,11 +156,6 @@ def write(folder: Path, train: str, validation: str):
         raise UserError(f"can't write in {folder}: {error.strerror}; name a folder that can be written") from None
 
 
-def shown(character: str) -> str:
-    """The character, or its escape where nobody would see it or a terminal would obey it."""
-    return character if character.isprintable() and not character.isspace() else ascii(character)
-
-
 def names(text: str) -> list[str]:
     """Posts' names with commas between them, as an argument's type."""
     found = [name.strip() for name in text.split(",") if name.strip()]
@@ -277,60 +164,72 @@ def names(text: str) -> list[str]:
     return found
 
 
-def parse(argv):
-    parser = script.Arguments(__doc__)
+def options(parser):
     add_argument(parser)
     parser.add_argument("--build", action="store_true", help="make the frozen text again from data/posts")
     parser.add_argument("--posts", metavar="DIR", type=Path, help="make a text from these posts")
     parser.add_argument("--held-out", metavar="A,B", type=names, help="the names of the posts to validate on")
     parser.add_argument("--into", metavar="DIR", type=Path, help="where the two texts go")
-    arguments = parser.parse_args(argv)
+
+
+def make(arguments) -> Path:
+    """The folder of the text to describe, made first if that was asked for."""
     own = [arguments.posts, arguments.held_out, arguments.into]
     if any(own) and not all(own):
-        parser.error("--posts, --held-out and --into belong together")
+        raise UserError("--posts, --held-out and --into belong together")
     if (arguments.data is not None) + arguments.build + any(own) > 1:
-        parser.error("give one of --data, --build and --posts")
+        raise UserError("give one of --data, --build and --posts")
     if arguments.into and arguments.into.resolve() == DATA.resolve():
-        parser.error("data/ holds the frozen text, which never changes: name another folder")
-    return arguments
-
-
-def main(argv=None):
-    arguments = parse(argv)
+        raise UserError("data/ holds the frozen text, which never changes: name another folder")
     folder = arguments.data or arguments.into or DATA
-    if arguments.build:
-        write(DATA, *build(read_posts(DATA / "posts"), HELD_OUT))
-    elif arguments.posts:
-        write(folder, *build(read_posts(arguments.posts), arguments.held_out))
-    verified = verify(folder)
+    if arguments.build or any(own):
+        posts = markdown.read_posts(arguments.posts or DATA / "posts")
+        write(folder, *markdown.split(posts, arguments.held_out or HELD_OUT))
+    return folder
+
+
+def measure(arguments):
+    folder = make(arguments)
     text = load(folder)
-    results = Results("corpus", arguments, corpus=text.fingerprint)
-
     unseen = Counter(character for character in text.validation if character not in text.characters)
-    results.print(
-        f"train {len(text.train):,} characters, validation {len(text.validation):,};"
-        f" {len(text.characters)} distinct characters"
-    )
-    results.print(f"validation characters never seen in training: {unseen.total()} of {len(text.validation):,}")
-    results.record(
-        train_characters=len(text.train),
-        validation_characters=len(text.validation),
-        distinct_characters=len(text.characters),
-        validation_characters_never_seen_in_training=unseen.total(),
-    )
+    return {
+        "corpus": text.fingerprint,
+        "train_characters": len(text.train),
+        "validation_characters": len(text.validation),
+        "distinct_characters": len(text.characters),
+        "validation_characters_never_seen_in_training": unseen.total(),
+        "share_of_train": markdown.shares(text.train),
+        "share_of_validation": markdown.shares(text.validation),
+        "unseen": dict(unseen.most_common()),
+        "verified_files": verify(folder) if (folder / SUMS).exists() else None,
+        "fingerprint": text.fingerprint,
+    }
 
-    results.print()
-    results.print("the text itself")
-    results.print(f"never seen: {' '.join(f'{shown(character)} {count}' for character, count in unseen.most_common())}")
-    for name, part in ("train", text.train), ("validation", text.validation):
-        shares = kinds(part)
-        results.print(f"{name:<10}: " + ", ".join(f"{100 * share:.1f}% {kind}" for kind, share in shares.items()))
-        results.record(**{f"share_of_{name}": shares})
-    results.print(verified)
-    results.print(f"fingerprint {text.fingerprint}")
-    results.record(unseen=dict(unseen.most_common()), fingerprint=text.fingerprint)
-    results.save()
+
+def tell(found):
+    validation, unseen = found["validation_characters"], found["validation_characters_never_seen_in_training"]
+    yield (
+        f"train {found['train_characters']:,} characters, validation {validation:,};"
+        f" {found['distinct_characters']} distinct characters"
+    )
+    yield f"validation characters never seen in training: {unseen} of {validation:,}"
+    yield ""
+    yield "the text itself"
+    yield f"never seen: {' '.join(f'{visible(character)} {count}' for character, count in found['unseen'].items())}"
+    for name in "train", "validation":
+        shares = found[f"share_of_{name}"].items()
+        yield f"{name:<10}: " + ", ".join(f"{100 * share:.1f}% {kind}" for kind, share in shares)
+    if found["verified_files"] is None:
+        yield f"not verified: there is no {SUMS} beside the texts"
+    else:
+        yield f"verified: {found['verified_files']} files are those of {SUMS}"
+    yield f"fingerprint {found['fingerprint']}"
+
+
+def visible(character: str) -> str:
+    """The character, or its escape where nobody would see it or a terminal would obey it."""
+    return character if character.isprintable() and not character.isspace() else ascii(character)
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell, options=options)

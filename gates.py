@@ -1,17 +1,17 @@
 """How far back a gradient reaches in untrained cells (RNN, GRU, LSTM), by the bias of the gate that keeps.
 
-The gate that keeps the old state is σ(… + bias): the further the bias is above 0, the closer to 1 the gate, and the
-factor that the gradient meets at every step. With a forget bias of 3 an LSTM's gradient loses half of its size in 50
-steps; in a plain RNN seventeen powers of ten are gone.
+The gate that keeps the old state is σ(… + bias). The further the bias is above 0, the closer the gate is to 1, and with
+it the factor that the gradient meets at every step. With a forget bias of 3 an LSTM's gradient loses half of its size
+in 50 steps; in a plain RNN seventeen powers of ten are gone.
 
     LSTM   c_t = f_t c_{t-1} + i_t g_t            f_t = σ(W_if x_t + b_if + W_hf h_{t-1} + b_hf)
     GRU    h_t = (1 - u_t) n_t + u_t h_{t-1}      u_t = σ(W_iz x_t + b_iz + W_hz h_{t-1} + b_hz)
            n_t = tanh(W_in x_t + b_in + r_t (W_hn h_{t-1} + b_hn))
 
-This is torch's GRU: u near 1 keeps the old state, as in Cho et al. (2014), so a positive bias lengthens the reach (in
-Chung et al. (2014) the same letter stands for the opposite); and the reset gate r comes after the recurrent product,
-not before it. Torch adds two biases to each gate; a bias of 1 here means 1 on the input side and 0 on the hidden side,
-and their sums are printed.
+This is torch's GRU. Its u near 1 keeps the old state, as in Cho et al. (2014), so a positive bias lengthens the reach.
+(In Chung et al. (2014) the same letter stands for the opposite.) Its reset gate r comes after the recurrent product,
+not before it. Torch adds two biases to each gate: a bias of 1 here means 1 on the input side and 0 on the hidden side,
+and the sums of both are printed.
 
     python gates.py          2 s, and 1 s for the figure
     python gates.py --forget-bias -1 5
@@ -40,7 +40,7 @@ Zaremba and Sutskever (2015) for its bias; Cho et al. (2014) for the GRU.
 import torch
 
 from lab import plots, script
-from lab.results import Results
+from layers.cells import keeping_gate, set_gate_bias
 
 SEEDS = range(5)
 STEPS = 50
@@ -49,29 +49,13 @@ STEPS_BACK = [1, 10, 25, 50]
 UPDATE_BIAS = 1  # of a GRU
 FORGET_BIASES = [0, 1, 3]  # of an LSTM
 
-
-def set_gate_bias(net, value):
-    """Set the bias of the gate that keeps (an LSTM's forget, a GRU's update gate) in every layer and direction.
-
-    Torch's LSTM has its gates in the order input, forget, cell, output, its GRU reset, update, new: second in both.
-    """
-    if net.mode not in ("LSTM", "GRU"):
-        raise ValueError(f"{net.mode} has no gates")
-    if not net.bias:
-        raise ValueError(f"this {net.mode} was made with bias=False: it has no gate bias to set")
-    second = slice(net.hidden_size, 2 * net.hidden_size)
-    with torch.no_grad():
-        for name, parameter in net.named_parameters():
-            if name.startswith("bias_ih"):
-                parameter[second] = value
-            elif name.startswith("bias_hh"):
-                parameter[second] = 0
+KINDS = {"*": "exact .1e", "steps_back.*": "exact d"}
 
 
 def gate_bias(net):
     """What is added to the gate that keeps, from both sides together: (width,)."""
-    second = slice(net.hidden_size, 2 * net.hidden_size)
-    return (net.bias_ih_l0[second] + net.bias_hh_l0[second]).detach()
+    rows = keeping_gate(net)
+    return (net.bias_ih_l0[rows] + net.bias_hh_l0[rows]).detach()
 
 
 def build(cell, bias, seed):
@@ -92,10 +76,19 @@ def gradient_sizes(net, x):
     return x.grad[0].norm(dim=1).flip(0)
 
 
-def main(argv=None):
-    arguments = parse(argv)
+def options(parser):
+    parser.add_argument(
+        "--forget-bias",
+        nargs="+",
+        type=script.finite_float,
+        default=FORGET_BIASES,
+        metavar="B",
+        help="effective biases of the LSTM's forget gate, one case each",
+    )
+
+
+def measure(arguments):
     torch.set_num_threads(1)  # products this small take longer if threads must wait for each other
-    results = Results("gates", arguments, seeds=SEEDS)
     cases = {"RNN": (torch.nn.RNN, None), "GRU, default": (torch.nn.GRU, None)}
     cases[f"GRU, update bias {UPDATE_BIAS:+}"] = (torch.nn.GRU, UPDATE_BIAS)
     cases |= {f"LSTM, forget bias {bias:g}": (torch.nn.LSTM, bias) for bias in arguments.forget_bias}
@@ -105,42 +98,39 @@ def main(argv=None):
         nets = [build(cell, bias, seed) for seed in SEEDS]
         sizes = torch.stack([gradient_sizes(net, x) for net, x in nets])  # (seed, time)
         every_step[name] = sizes.median(dim=0).values
-        gradient_size[name] = [every_step[name][steps - 1].item() for steps in STEPS_BACK]
-        by_seed[name] = [[row[steps - 1].item() for steps in STEPS_BACK] for row in sizes]
+        gradient_size[name] = [every_step[name][steps - 1] for steps in STEPS_BACK]
+        by_seed[name] = [[row[steps - 1] for steps in STEPS_BACK] for row in sizes]
         if cell is not torch.nn.RNN:
             sums = torch.stack([gate_bias(net) for net, _ in nets])  # (seed, width)
-            biases[name] = [sums.min().item(), sums.max().item()]
-        shown = " / ".join(f"{size:.1e}" for size in gradient_size[name])
-        steps = " / ".join(map(str, STEPS_BACK))
-        results.print(f"{name:<20}: gradient reaching the input {steps} steps back: {shown}")
-    results.record(steps_back=STEPS_BACK, gradient_size=gradient_size, by_seed=by_seed, every_step=every_step)
-
-    results.print()
-    results.print(f"effective bias of the gate that keeps (input side + hidden side) over {WIDTH} units and all seeds")
-    for name, (low, high) in biases.items():
-        results.print(f"{name:<20}: " + (f"{low:g}" if low == high else f"{low:.2f} to {high:.2f}, as torch draws it"))
-    results.record(effective_gate_bias=biases)
-    results.save(draw)
+            biases[name] = [sums.min(), sums.max()]
+    return {
+        "seeds": SEEDS,
+        "width": WIDTH,
+        "steps_back": STEPS_BACK,
+        "gradient_size": gradient_size,
+        "by_seed": by_seed,
+        "every_step": every_step,
+        "effective_gate_bias": biases,
+    }
 
 
-def parse(argv):
-    parser = script.Arguments(__doc__)
-    parser.add_argument(
-        "--forget-bias",
-        nargs="+",
-        type=script.finite_float,
-        default=FORGET_BIASES,
-        metavar="B",
-        help="effective biases of the LSTM's forget gate, one case each",
-    )
-    return parser.parse_args(argv)
+def tell(found):
+    steps = " / ".join(map(str, found["steps_back"]))
+    for name, sizes in found["gradient_size"].items():
+        shown = " / ".join(f"{size:.1e}" for size in sizes)
+        yield f"{name:<20}: gradient reaching the input {steps} steps back: {shown}"
+    yield ""
+    units = found["width"]
+    yield f"effective bias of the gate that keeps (input side + hidden side) over {units} units and all seeds"
+    for name, (low, high) in found["effective_gate_bias"].items():
+        yield f"{name:<20}: " + (f"{low:g}" if low == high else f"{low:.2f} to {high:.2f}, as torch draws it")
 
 
-def draw(results):
+def draw(found):
     """The median over seeds against the steps back."""
     figure, axes = plots.subplots(size=(7.6, 4.6))
-    for name, sizes in results["every_step"].items():
-        axes.semilogy(range(1, STEPS + 1), sizes, label=name)
+    for name, sizes in found["every_step"].items():
+        axes.semilogy(range(1, len(sizes) + 1), sizes, label=name)
     axes.set(
         xlabel="steps back",
         ylabel="gradient at the input (median of 5 seeds)",
@@ -152,4 +142,4 @@ def draw(results):
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell, draw, options)

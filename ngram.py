@@ -3,10 +3,10 @@
     P(c | context) = (N(context c) + 1) / (N(context) + V)
 
 N counts in the training text, a context only where a character follows, so that the probabilities of all V characters
-sum to 1. V is the training characters and one more, which stands for all unseen ones. The one that is added to each
-count keeps every character possible, and costs more the rarer a context is: V ones join N(context) counts, so after a
-context that occurred a few times most of the probability goes to characters that never followed it, and after one that
-never occurred the guess is 1 / V. Longer contexts say more and are rarer.
+sum to 1. V is the training characters and one more, which stands for all unseen ones. Adding one to each count keeps
+every character possible. It costs more the rarer a context is, since V ones join N(context) counts: after a context
+that occurred a few times most of the probability goes to characters that never followed it, and after one that never
+occurred the guess is 1 / V. Longer contexts say more, but they are rarer.
 
     python ngram.py          0.9 s, and 1 s for the figure
 
@@ -26,8 +26,8 @@ Prints, at the end:
     previous 4 characters: seen 38 times (median), 12.5% never, 24.6% never before this character; the ones take 70.6%
     scored: 57,279 characters, all after the first; guessing evenly takes 7.209 bits
 
-Every character of the validation text after the first is scored, its context being what precedes it there; near the
-start, where that is less than a whole context, it is what there is.
+Every character of the validation text after the first is scored. Its context is what precedes it there, near the start
+whatever there is.
 
 Source: Laplace, "Essai philosophique sur les probabilités" (1814), for the rule of succession: here, for V characters.
 """
@@ -36,15 +36,16 @@ import numpy as np
 
 import corpus
 from lab import plots, script
-from lab.results import Results
-from lab.script import UserError
 
 CONTEXTS = [0, 1, 2, 3, 4]  # characters
+
+# All depend on the text; the post prints three decimals.
+KINDS = {"*": "corpus .3f"}
 
 
 def count(train, validation, V, longest):
     """For contexts of 0, 1, …, ``longest`` characters: N(context) and N(context c) of each validation character c."""
-    # A context is known by a number, the empty one by 0. One stands before each character, and one after the last.
+    # Each context has a number, the empty one 0. There is a context before each character, and one after the last.
     before_train = np.zeros(len(train) + 1, dtype=int)
     before_validation = np.zeros(len(validation) + 1, dtype=int)
     contexts = 1
@@ -63,16 +64,9 @@ def count(train, validation, V, longest):
         yield N
 
 
-def main(argv=None):
-    parser = script.Arguments(__doc__)
-    corpus.add_argument(parser)
-    arguments = parser.parse_args(argv)
-    text = corpus.load(arguments.data)
-    if len(text.validation) < 2:
-        raise UserError("the validation text has 1 character; it takes 2, since the first is only context")
-    results = Results("ngram", arguments, corpus=text.fingerprint)
+def measure(arguments):
+    text = corpus.load_to_score(arguments.data)
     train, validation, V = text.encode(text.train), text.encode(text.validation), text.size
-
     nats, rarity = [], []
     for N in count(train, validation, V, max(CONTEXTS)):
         N_context, N_pair = N[:, 1:]  # (validation - 1,): the first character is not scored
@@ -80,43 +74,52 @@ def main(argv=None):
         rarity.append(
             [np.median(N_context), (N_context == 0).mean(), (N_pair == 0).mean(), (V / (N_context + V)).mean()]
         )
-    bits = [value / np.log(2) for value in nats]
-    for context in CONTEXTS:
-        results.print(
-            f"previous {context} characters: validation {nats[context]:.3f} nats/char = {bits[context]:.3f} bits/char"
-        )
-    results.record(smoothing="add-one", context=CONTEXTS, nats_per_char=nats, bits_per_char=bits)
+    median, never, new, ones = zip(*rarity, strict=True)
+    return {
+        "corpus": text.fingerprint,
+        "smoothing": "add-one",
+        "context": CONTEXTS,
+        "nats_per_char": nats,
+        "bits_per_char": [value / np.log(2) for value in nats],
+        "context_occurs_median": median,
+        "context_never_seen": never,
+        "new_after_context": new,
+        "share_of_added_ones": ones,
+        "scored_characters": len(validation) - 1,
+        "V": V,
+        "uniform_bits_per_char": np.log2(V),
+    }
 
-    results.print()
-    results.print(
-        f"why more context isn't better: the rarer it is, the more of the probability the {V} added ones take"
-    )
-    for context, (occurrences, never, new, ones) in zip(CONTEXTS, rarity, strict=True):
-        results.print(
+
+def tell(found):
+    V, scored, uniform = found["V"], found["scored_characters"], found["uniform_bits_per_char"]
+    for context, nats, bits in zip(found["context"], found["nats_per_char"], found["bits_per_char"], strict=True):
+        yield f"previous {context} characters: validation {nats:.3f} nats/char = {bits:.3f} bits/char"
+    yield ""
+    yield f"why more context isn't better: the rarer it is, the more of the probability the {V} added ones take"
+    names = "context", "context_occurs_median", "context_never_seen", "new_after_context", "share_of_added_ones"
+    for context, occurrences, never, new, ones in zip(*(found[name] for name in names), strict=True):
+        yield (
             f"previous {context} characters: seen {occurrences:,.0f} times (median), {never:.1%} never,"
             f" {new:.1%} never before this character; the ones take {ones:.1%}"
         )
-    results.print(
-        f"scored: {len(validation) - 1:,} characters, all after the first; guessing evenly takes {np.log2(V):.3f} bits"
-    )
-    median, never, new, ones = zip(*rarity, strict=True)
-    results.record(
-        context_occurs_median=median, context_never_seen=never, new_after_context=new, share_of_added_ones=ones
-    )
-    results.record(scored_characters=len(validation) - 1, uniform_bits_per_char=np.log2(V))
-    results.save(draw)
+    yield f"scored: {scored:,} characters, all after the first; guessing evenly takes {uniform:.3f} bits"
 
 
-def draw(results):
+def draw(found):
     """Bits per character against the context, and what an even guess takes."""
     figure, axes = plots.subplots()
-    axes.plot(results["context"], results["bits_per_char"], marker="o", label="add-one")
-    axes.plot(results["context"], [results["uniform_bits_per_char"] for _ in results["context"]], label="even guess")
-    axes.set(xlabel="context (characters)", ylabel="validation bits per character", xticks=results["context"])
+    axes.plot(found["context"], found["bits_per_char"], marker="o", label="add-one")
+    axes.plot(found["context"], [found["uniform_bits_per_char"] for _ in found["context"]], label="even guess")
+    axes.set(xlabel="context (characters)", ylabel="validation bits per character", xticks=found["context"])
     axes.set(ylim=(0, None), title="Add-one: beyond two characters, more context makes the guess worse")
     plots.label_ends(axes)
     return figure
 
 
+def options(parser):
+    corpus.add_argument(parser)
+
+
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell, draw, options)

@@ -6,12 +6,11 @@ for each other. Attention multiplies everything with everything at once, and the
     GRU         three gates, each a product with W_i and one with W_h:  2 · 2 · 3 · T · d² floating-point operations
     attention   q, k, v, then q kᵀ and weights · v:                     3 · 2 · T · d² + 2 · 2 · T² · d
 
-(a multiplication and an addition count as two; biases, activations and softmax aren't counted, nor is the half of the
-T × T products that the mask throws away left out.)
+(A multiplication and an addition count as two. Biases, activations and softmax aren't counted. The half of the T × T
+products that the mask throws away is counted, since it is computed.)
 
     python parallel.py          3 s
     python parallel.py --device cuda
-    python parallel.py --lengths          the same as python parallel_lengths.py: from 64 steps to 8,192
 
 Prints:
 
@@ -23,8 +22,9 @@ Prints:
     GRU:       20.24 ms, 19.48 to 22.48 ms; 39.8 GFLOP/s achieved
     attention: 8.99 ms, 6.88 to 12.73 ms; 164 GFLOP/s achieved
 
-The times are medians of 10 runs after 3 that aren't counted, the two rivals taking turns, both forward only, in
-inference mode and float32. They belong to the machine and are never compared.
+The times are medians of 10 runs, after 3 that aren't counted. The two rivals take turns, both forward only, in
+inference mode and float32. Times belong to the machine and are never compared. How they grow with the length is in
+beyond/parallel_lengths.py.
 
 Source: Vaswani et al., "Attention is all you need" (2017), section 4.
 """
@@ -35,12 +35,14 @@ import torch
 from torch.nn.functional import softmax
 
 from lab import devices, plots, script, timing
-from lab.results import Results
 
 SEED = 0
 LENGTH = 1024  # steps
 WIDTH = 256
 WARM_UP, RUNS = 3, 10
+
+KINDS = {"*": "exact .2f", "device": "timing", "*.ms": "timing"}
+KINDS |= {"*.every_run_ms.*": "timing", "*.GFLOP_per_s": "timing"}
 
 
 def attention(x, W_q, W_k, W_v, mask):
@@ -73,56 +75,54 @@ def build(device):
     return {"GRU": lambda: gru(x)[0], "attention": lambda: attention(x, *projections, mask)}
 
 
-def main(argv=None):
-    parser = script.Arguments(__doc__)
-    devices.add_arguments(parser)
-    parser.add_argument("--lengths", action="store_true", help="from 64 steps to 8,192: see parallel_lengths.py")
-    arguments = parser.parse_args(argv)
-    device = devices.pick(arguments.device)
-    devices.check_recurrent(device)
-    if vars(arguments).pop("lengths"):
-        import parallel_lengths  # here, because it imports this script
+def options(parser):
+    parser.add_device()
 
-        del arguments.changed["lengths"]  # it has results of its own, with saved outputs of their own
-        parallel_lengths.measure(arguments, device)
-        return
-    results = Results("parallel", arguments, seeds=[SEED], device=device)
 
+def measure(arguments):
+    device = devices.trusted(arguments.device)
     with torch.inference_mode():
         times = timing.take_turns(build(device), device, warm_up=WARM_UP, runs=RUNS)  # ms
-    ms = {name: statistics.median(runs) for name, runs in times.items()}
-    flops = {"GRU": gru_flops(LENGTH, WIDTH) / 1e9, "attention": attention_flops(LENGTH, WIDTH) / 1e9}  # GFLOPs
-
-    results.print(f"GRU:       {LENGTH} sequential steps, {flops['GRU']:.2f} GFLOPs, {ms['GRU']:6.1f} ms")
-    results.print(f"attention: 1 parallel pass,      {flops['attention']:.2f} GFLOPs, {ms['attention']:6.1f} ms")
-    results.record(sequence_length=LENGTH, width=WIDTH)
-    counts = {"GRU": {"sequential_steps": LENGTH}, "attention": {"parallel_passes": 1}}
-
-    results.print()
-    parameters = {"GRU": 6 * WIDTH**2 + 6 * WIDTH, "attention": 3 * WIDTH**2}
-    results.print(", ".join(f"{name} has {count:,} parameters" for name, count in parameters.items()))
-    results.record(parameters=parameters)
-    results.print(f"median, fastest and slowest of {RUNS} forward passes (float32, batch 1, {device})")
+    found = {
+        "seeds": [SEED],
+        "device": str(device),
+        "sequence_length": LENGTH,
+        "width": WIDTH,
+        "parameters": {"GRU": 6 * WIDTH**2 + 6 * WIDTH, "attention": 3 * WIDTH**2},
+        "GRU": {"sequential_steps": LENGTH, "GFLOPs": gru_flops(LENGTH, WIDTH) / 1e9},
+        "attention": {"parallel_passes": 1, "GFLOPs": attention_flops(LENGTH, WIDTH) / 1e9},
+    }
     for name, runs in times.items():
-        speed = flops[name] / (ms[name] / 1000)  # GFLOP/s
-        results.print(
-            f"{name + ':':10} {ms[name]:.2f} ms, {min(runs):.2f} to {max(runs):.2f} ms; {speed:.3g} GFLOP/s achieved"
-        )
-        measured = {"ms": ms[name], "every_run_ms": runs, "GFLOP_per_s": speed}
-        results.record(**{name: counts[name] | {"GFLOPs": flops[name]} | measured})
-    results.save(draw)
+        ms = statistics.median(runs)
+        found[name] |= {"ms": ms, "every_run_ms": runs, "GFLOP_per_s": found[name]["GFLOPs"] / (ms / 1000)}
+    return found
 
 
-def draw(results):
+def tell(found):
+    gru, attention = found["GRU"], found["attention"]
+    steps, passes = gru["sequential_steps"], attention["parallel_passes"]
+    yield f"GRU:       {steps} sequential steps, {gru['GFLOPs']:.2f} GFLOPs, {gru['ms']:6.1f} ms"
+    yield f"attention: {passes} parallel pass,      {attention['GFLOPs']:.2f} GFLOPs, {attention['ms']:6.1f} ms"
+    yield ""
+    yield ", ".join(f"{name} has {count:,} parameters" for name, count in found["parameters"].items())
+    runs = len(gru["every_run_ms"])
+    yield f"median, fastest and slowest of {runs} forward passes (float32, batch 1, {found['device']})"
+    for name, rival in {"GRU:": gru, "attention:": attention}.items():
+        fastest, slowest = min(rival["every_run_ms"]), max(rival["every_run_ms"])
+        spread = f"{rival['ms']:.2f} ms, {fastest:.2f} to {slowest:.2f} ms"
+        yield f"{name:10} {spread}; {rival['GFLOP_per_s']:.3g} GFLOP/s achieved"
+
+
+def draw(found):
     """Arithmetic and time side by side, every run a mark."""
     figure, (arithmetic, time_taken) = plots.subplots(1, 2, size=(8.4, 2.4), sharey=True)
     names = ["attention", "GRU"]
-    arithmetic.barh(names, [results[name]["GFLOPs"] for name in names], height=0.5, color=plots.COLOURS[0])
+    arithmetic.barh(names, [found[name]["GFLOPs"] for name in names], height=0.5, color=plots.COLOURS[0])
     arithmetic.set(xlabel="floating-point operations (10⁹)", title="more arithmetic …")
     for row, name in enumerate(names):
-        runs = results[name]["every_run_ms"]
+        runs = found[name]["every_run_ms"]
         time_taken.plot(runs, [row] * len(runs), "|", markersize=16, color=plots.COLOURS[1])
-        time_taken.plot(results[name]["ms"], row, "o", markersize=5, color=plots.COLOURS[5])
+        time_taken.plot(found[name]["ms"], row, "o", markersize=5, color=plots.COLOURS[5])
     time_taken.set(xlabel="ms of one forward pass: every run, median", title="… in less time")
     time_taken.set_xlim(left=0)
     for axes in arithmetic, time_taken:
@@ -132,4 +132,4 @@ def draw(results):
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell, draw, options)

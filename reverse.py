@@ -1,9 +1,10 @@
 """Sixteen models that reverse 5, 10, 20 or 40 digits, through one state or with attention.
 
 What passes from the encoder to the decoder without attention is one state of 128 numbers, however long the sequence;
-seq2seq.py has both models. Two seeds each. The post's lines come first, then the same models and sequences more
+seq2seq.py trains both models. Two seeds each. The post's lines come first, then the same models and sequences more
 closely: what the model would score if it read the true digits instead of its own, where in the answer it fails, which
 sequences training had drawn, how much of attention's weight lies on the digit to be written, and the gradient's norm.
+The table and the panels of the figure are shared with the sweeps that change one setting: they are half of this file.
 
     python reverse.py          12 min
 
@@ -30,77 +31,82 @@ At length 5 there are only 100,000 sequences and training draws 128,000, so most
 counts the rest. Whole sequences right are the same whichever digits are read (see seq2seq.py).
 
 The post doesn't say whether it clipped the gradient. With the norm clipped at 1, as in its character models, the
-figures come out near the post's; reverse_40_unclipped.py shows what is different without.
+figures come out near the post's; beyond/reverse_40_unclipped.py shows what is different without.
 
 Sources: as seq2seq.py.
 """
 
-from itertools import chain
+from dataclasses import replace
+from functools import partial
 
+import seq2seq
 from lab import devices, plots, script, trainings
-from lab.results import Results
-from seq2seq import configuration, cost, describe, line, train
+from seq2seq import Config, describe, finished, line, train
 
 LENGTHS = [5, 10, 20, 40]
 SEEDS = [0, 1]
 SHOWN_LENGTH = 20  # whose positions and attention weights the figure shows
-CONFIGS = [configuration(length, attends, seed) for length in LENGTHS for attends in (False, True) for seed in SEEDS]
+CONFIGS = [Config(length, attends, seed) for length in LENGTHS for attends in (False, True) for seed in SEEDS]
+KINDS = seq2seq.KINDS
 CAPTION = """\
-The same sequences more closely: digits right when each step reads the true digit before it (taught), and when
-it reads the model's own (free, as above), overall and by place; the share of sequences that training had drawn
-(seen), and whole sequences right among the others; attention's weight on the digit to write, there or one place later;
-the norm of the gradient before it is clipped."""
+The same sequences more closely: digits right when each step reads the true digit before it (teacher-forced), and when
+it reads the model's own (free, as above), overall and by position; the share of sequences that training had drawn
+(seen), and whole sequences right among the others; attention's weight on the digit to write, there or one position
+later; the norm of the gradient before it is clipped."""
 
 
-def main(argv=None):
-    """The post's sixteen models."""
-    sweep("reverse", __doc__, CONFIGS, draw, argv)
+def options(parser):
+    parser.add_jobs()
+    parser.add_device()
 
 
-def sweep(name, doc, configs, draw, argv=None, more=None):
-    """Train a list of models, print a line for each and what lies behind the lines, and save it all.
-
-    ``more``, where given, makes further lines of the records.
-    """
-    parser = script.Arguments(doc)
-    trainings.add_arguments(parser)
-    devices.add_arguments(parser)
-    arguments = parser.parse_args(argv)
+def sweep(configs, arguments):
+    """Train a list of models. ``details`` has what is a list for each run: its curves, positions and one example."""
     devices.pick(arguments.device)
-    seeds = sorted({config["seed"] for config in configs})
-    results = Results(name, arguments, seeds=seeds, device=arguments.device)
-    configs = [config | {"device": arguments.device} for config in configs]
-    options = {"name": name, "describe": describe, "cost": cost}
-    records = []
-    for record in trainings.run(train, configs, jobs=arguments.jobs, cluster=arguments.cluster, **options):
-        results.print(line(record))
-        records.append(record)
-    results.print()
-    for row in chain(table(records), more(records) if more else ()):
-        results.print(row)
-    plain = [{k: v for k, v in record.items() if not isinstance(v, list | dict)} for record in records]
-    lists = [{k: v for k, v in record.items() if isinstance(v, list | dict)} for record in records]
-    results.record(runs=plain, details=lists)
-    results.save(draw)
+    configs = [replace(config, device=arguments.device) for config in configs]
+    records = trainings.run(train, configs, arguments, line)
+    return {
+        "seeds": sorted({config.seed for config in configs}),
+        "runs": [{k: v for k, v in record.items() if not isinstance(v, list | dict)} for record in records],
+        "details": [{k: v for k, v in record.items() if isinstance(v, list | dict)} for record in records],
+    }
 
 
-def table(records):
+measure = partial(sweep, CONFIGS)
+
+
+def with_details(found):
+    """The runs that didn't diverge, each with its details."""
+    return finished([run | details for run, details in zip(found["runs"], found["details"], strict=True)])
+
+
+def tell(found):
+    """A line for each model, and what lies behind the lines. The task is named where there are several."""
+    with_task = len({run["task"] for run in found["runs"]}) > 1
+    for run in found["runs"]:
+        yield line(run, with_task)
+    yield ""
+    yield from table(with_details(found), with_task)
+
+
+def table(runs, with_task):
     """What lies behind each line: the same model and the same sequences, looked at more closely."""
-    width = max(len(describe(record)) for record in records)
+    names = [describe(run, with_task) for run in runs]
+    width = max(map(len, names), default=0)
     yield CAPTION
     yield ""
-    yield f"{'':{width}}    digits right      by place: free     seen  others  weight    gradient norm"
-    yield f"{'':{width}}  taught   free   first middle   last           right           median largest"
-    for r in records:
-        places = r["right_by_position"]
-        others, weight = number(r["unseen_sequences_right"]), number(r.get("weight_on_answer"))
+    yield f"{'':{width}}    digits right      by position: free  seen  others  weight    gradient norm"
+    yield f"{'':{width}}  forced   free   first middle   last           right           median largest"
+    for name, run in zip(names, runs, strict=True):
+        right = run["right_by_position"]
+        others, weight = number(run["unseen_sequences_right"]), number(run.get("weight_on_answer"))
         yield (
-            f"{describe(r):{width}}   {r['taught_digits_right']:.3f}  {r['digits_right']:.3f}"
-            f"   {places[0]:.3f}  {places[len(places) // 2]:.3f}  {places[-1]:.3f}"
-            f"   {r['seen_in_training']:.3f}   {others}   {weight}"
-            f"   {r['median_gradient_norm']:6.2f} {r['largest_gradient_norm']:7.2f}"
+            f"{name:{width}}   {run['teacher_forced_digits_right']:.3f}  {run['digits_right']:.3f}"
+            f"   {right[0]:.3f}  {right[len(right) // 2]:.3f}  {right[-1]:.3f}"
+            f"   {run['seen_in_training']:.3f}   {others}   {weight}"
+            f"   {run['median_gradient_norm']:6.2f} {run['largest_gradient_norm']:7.2f}"
         )
-    for length in sorted({r["length"] for r in records if r["seen_in_training"] > 0.5}):
+    for length in sorted({run["length"] for run in runs if run["seen_in_training"] > 0.5}):
         yield f"Training had drawn most sequences of length {length}: there are only {10**length:,}."
 
 
@@ -108,44 +114,49 @@ def number(value):
     return "  -  " if value is None else f"{value:.3f}"
 
 
-def draw(results):
-    """Accuracy against length; by place, free and taught; where attention looks; the gradient's norm at length 40."""
-    figure, ((by_length, by_place), (looks, norms)) = plots.subplots(2, 2, size=(11, 8))
-    runs, details = results["runs"], results["details"]
+def draw(found):
+    """Accuracy against length and by position; where attention looks; the gradient's norm at length 40."""
+    figure, ((by_length, by_position), (looks, norms)) = plots.subplots(2, 2, size=(11, 8))
+    runs = with_details(found)
     for attends, model in (False, "no attention"), (True, "attention"):
-        own = [run for run in runs if run["attention"] == attends]
-        mean = [sum(run["sequences_right"] for run in own if run["length"] == n) / len(SEEDS) for n in LENGTHS]
-        (curve,) = by_length.plot(LENGTHS, mean, label=f"{model}, mean of {len(SEEDS)} seeds")
-        x, y = [run["length"] for run in own], [run["sequences_right"] for run in own]
+        own = {n: [run for run in runs if (run["length"], run["attention"]) == (n, attends)] for n in LENGTHS}
+        own = {n: [run["sequences_right"] for run in same] for n, same in own.items() if same}
+        mean = [sum(right) / len(right) for right in own.values()]
+        (curve,) = by_length.plot(list(own), mean, label=f"{model}, mean of {len(SEEDS)} seeds")
+        dots = [(n, share) for n, right in own.items() for share in right]
+        x, y = [n for n, _ in dots], [share for _, share in dots]
         by_length.plot(x, y, "o" if attends else "s", color=curve.get_color(), label=f"{model}, each seed")
     by_length.set(title="Whole sequences right", xlabel="length (digits)", ylabel="share of 1,000", ylim=(-0.03, 1.03))
     by_length.set_xticks(LENGTHS)
     by_length.legend()
 
-    shown = [i for i, run in enumerate(runs) if run["length"] == SHOWN_LENGTH and run["seed"] == SEEDS[0]]
-    draw_places(by_place, runs, details, shown)
-    by_place.legend()
-    draw_weights(looks, details[shown[-1]]["example"])
-    draw_norms(norms, runs, details, [i for i, run in enumerate(runs) if run["length"] == LENGTHS[-1]])
+    shown = [run for run in runs if (run["length"], run["seed"]) == (SHOWN_LENGTH, SEEDS[0])]
+    draw_positions(by_position, shown)
+    if shown:
+        by_position.legend()
+    for run in shown:
+        if run["attention"]:
+            draw_weights(looks, run["example"])
+    draw_norms(norms, [run for run in runs if run["length"] == LENGTHS[-1]])
     return figure
 
 
-def draw_models(results):
-    """Every model of a sweep: digits right by place, free and taught, and the gradient's norm over training."""
-    figure, (by_place, norms) = plots.subplots(1, 2, size=(12, 4.8))
-    everything = range(len(results["runs"]))
-    draw_places(by_place, results["runs"], results["details"], everything)
-    draw_norms(norms, results["runs"], results["details"], everything)
+def draw_models(found):
+    """Every model of a sweep: digits right by position, and the gradient's norm over training."""
+    figure, (by_position, norms) = plots.subplots(1, 2, size=(12, 4.8))
+    draw_positions(by_position, with_details(found))
+    draw_norms(norms, with_details(found))
     return figure
 
 
-def draw_places(axes, runs, details, shown):
-    """Digits right at each place written: a line where the model reads its own digits, dots where it is taught."""
-    for i in shown:
-        places = range(1, runs[i]["length"] + 1)
-        (curve,) = axes.plot(places, details[i]["right_by_position"], label=name(runs[i]))
-        axes.plot(places, details[i]["taught_right_by_position"], ".", color=curve.get_color(), markersize=4)
-    axes.set(title="Digits right by place (dots: reading the true digits)", xlabel="place in the answer")
+def draw_positions(axes, runs):
+    """Digits right at each position written: a line where the model reads its own, dots where it is teacher-forced."""
+    for run in runs:
+        positions = range(1, run["length"] + 1)
+        (curve,) = axes.plot(positions, run["right_by_position"], label=name_of(run))
+        forced = run["teacher_forced_right_by_position"]
+        axes.plot(positions, forced, ".", color=curve.get_color(), markersize=4)
+    axes.set(title="Digits right by position (dots: reading the true digits)", xlabel="position in the answer")
     axes.set(ylabel="share of 1,000", ylim=(0, 1.03))
     axes.xaxis.get_major_locator().set_params(integer=True)
 
@@ -160,22 +171,22 @@ def draw_weights(axes, example):
     axes.grid(False)
 
 
-def draw_norms(axes, runs, details, shown):
+def draw_norms(axes, runs):
     """The largest gradient norm of each stretch of the training."""
-    for i in shown:
-        curve = details[i]["curve"]
-        norms = curve["largest_gradient_norm"]
-        steps = [curve["steps_per_point"] * (k + 1) for k in range(len(norms))]
-        axes.semilogy(steps, norms, label=name(runs[i]), linewidth=1)
+    for run in runs:
+        norms = run["curve"]["largest_gradient_norm"]
+        steps = [run["curve"]["steps_per_point"] * (k + 1) for k in range(len(norms))]
+        axes.semilogy(steps, norms, label=name_of(run), linewidth=1)
     axes.set(title="Gradient norm over training", xlabel="step", ylabel="largest in a hundredth of the steps")
-    axes.legend()
+    if runs:
+        axes.legend()
 
 
-def name(run):
+def name_of(run):
     """A run in a legend: what the runs of one figure differ in."""
     text, seed, _ = describe(run).partition(f"seed {run['seed']}")
     return (" ".join(text.split()) + " " + seed).replace(" ,", ",")
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell, draw, options)

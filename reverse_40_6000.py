@@ -12,19 +12,18 @@ Prints, first:
 Sources: as seq2seq.py.
 """
 
+from functools import partial
+
+import reverse
 from lab import script
-from reverse import SEEDS, sweep
-from reverse import draw_models as draw
-from seq2seq import configuration
+from reverse import SEEDS
+from seq2seq import Config
 
 STEPS = 6_000
-CONFIGS = [configuration(40, False, seed, STEPS) for seed in SEEDS]
+CONFIGS = [Config(40, False, seed, STEPS) for seed in SEEDS]
 
-
-def main(argv=None):
-    """Length 40 without attention, three times as many steps."""
-    sweep("reverse_40_6000", __doc__, CONFIGS, draw, argv)
-
+measure = partial(reverse.sweep, CONFIGS)
+tell, draw, options, KINDS = reverse.tell, reverse.draw_models, reverse.options, reverse.KINDS
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell, draw, options)

@@ -14,22 +14,21 @@ Prints, first:
 It helps without attention. With it, training has come apart: after 2,000 of these steps reverse.py's models had 0.565
 and 0.634 of the digits right.
 
-Sources: as seq2seq.py. reverse_40_lr.py, reverse_40_6000.py and reverse_40_unclipped.py change something else.
+Sources: as seq2seq.py. reverse_40_lr.py, reverse_40_6000.py and beyond/reverse_40_unclipped.py change something else.
 """
 
+from functools import partial
+
+import reverse
 from lab import script
-from reverse import SEEDS, sweep
-from reverse import draw_models as draw
-from seq2seq import configuration
+from reverse import SEEDS
+from seq2seq import Config
 
 STEPS = 3_000
-CONFIGS = [configuration(40, attends, seed, STEPS) for attends in (False, True) for seed in SEEDS]
+CONFIGS = [Config(40, attends, seed, STEPS) for attends in (False, True) for seed in SEEDS]
 
-
-def main(argv=None):
-    """Length 40, half as many steps again."""
-    sweep("reverse_40_longer", __doc__, CONFIGS, draw, argv)
-
+measure = partial(reverse.sweep, CONFIGS)
+tell, draw, options, KINDS = reverse.tell, reverse.draw_models, reverse.options, reverse.KINDS
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell, draw, options)

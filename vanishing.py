@@ -8,9 +8,10 @@ healthier than it is.
 
 The second part takes a general matrix. There the longest stretch of any vector in one step, the largest singular value
 σ, differs from what happens to directions in the long run, the spectral radius. Pascanu, Mikolov and Bengio (2013)
-show that σ below 1 (for a slope of at most 1) is sufficient for the gradient to vanish, and σ above 1 necessary for it
-to explode; it isn't sufficient, as half of the cases above 1 show. The gain printed is that of the worst direction: the
-largest singular value of the product of all steps, which is at most σ to the power of their number.
+show that σ below 1 is sufficient for the gradient to vanish (where the slope is at most 1), and that σ above 1 is
+necessary for it to explode. It isn't sufficient: in half of the cases above 1 the gradient shrinks. The gain printed is
+that of the worst direction: the largest singular value of the product of all steps. It is at most σ to the power of
+their number.
 
     python vanishing.py          0.3 s, and 1 s for the figure
 
@@ -31,7 +32,6 @@ Hochreiter, "Untersuchungen zu dynamischen neuronalen Netzen" (1991).
 import numpy as np
 
 from lab import plots, script
-from lab.results import Results
 
 SEED = 0
 WIDTH = 64
@@ -39,17 +39,11 @@ STEPS = 50
 STEPS_BACK = [1, 10, 25, 50]
 INPUT = 0.5  # standard deviation of what the inputs add to z
 # (radius, activation, inputs): the post's eight cases, in the order in which they draw from one generator.
-CASES = [
-    (0.9, "linear", INPUT),
-    (0.9, "tanh", INPUT),
-    (1.0, "linear", INPUT),
-    (1.0, "tanh", INPUT),
-    (1.1, "linear", INPUT),
-    (1.1, "tanh", INPUT),
-    (2.0, "tanh", INPUT),
-    (1.1, "tanh", 0),
-]
+CASES = [(radius, activation, INPUT) for radius in (0.9, 1.0, 1.1) for activation in ("linear", "tanh")]
+CASES += [(2.0, "tanh", INPUT), (1.1, "tanh", 0)]
 LARGEST_SINGULAR_VALUE = 0.9  # of a general matrix that must make the gradient vanish
+
+KINDS = {"*": "exact .1e", "steps_back.*": "exact d", "*.radius": "exact .1f"}
 
 
 def orthogonal(rng, width):
@@ -84,25 +78,17 @@ def gradients(dh, h, W, activation):
         yield dh
 
 
-def main(argv=None):
-    results = Results("vanishing", script.Arguments(__doc__).parse_args(argv), seeds=[SEED])
+def measure(arguments):
     rng = np.random.default_rng(SEED)
-
     Q = orthogonal(rng, WIDTH)
     every_direction = np.full(WIDTH, 1 / np.sqrt(WIDTH))
     gradient_size = []
     for radius, activation, inputs in CASES:
         W = radius * Q
         h = states(W, activation, inputs, rng)
-        sizes = np.array([np.linalg.norm(dh) for dh in gradients(every_direction, h, W, activation)])
-        shown = ", ".join(f"{steps} steps {sizes[steps - 1]:.1e}" for steps in STEPS_BACK)
-        results.print(f"radius {radius}, {named(activation, inputs)}: gradient size after {shown}")
-        gradient_size.append(case(radius, activation, inputs) | {"sizes": at_steps_back(sizes), "every_step": sizes})
-    results.record(steps_back=STEPS_BACK, gradient_size=gradient_size)
+        sizes = [np.linalg.norm(dh) for dh in gradients(every_direction, h, W, activation)]
+        gradient_size.append(case(radius, activation, inputs, sizes=at_steps_back(sizes), every_step=sizes))
 
-    results.print()
-    steps = " / ".join(map(str, STEPS_BACK))
-    results.print(f"general matrices of largest singular value σ: gain of the worst direction after {steps} steps")
     G = rng.standard_normal((WIDTH, WIDTH))
     scaled = [(radius / spectral_radius(G) * G, activation, inputs) for radius, activation, inputs in CASES]
     small = LARGEST_SINGULAR_VALUE / largest_singular_value(G) * G
@@ -110,21 +96,10 @@ def main(argv=None):
     for W, activation, inputs in [*scaled, (small, "linear", INPUT), (small, "tanh", INPUT)]:
         radius, σ = spectral_radius(W), largest_singular_value(W)
         h = states(W, activation, inputs, rng)
-        gains = np.array([largest_singular_value(dh) for dh in gradients(np.eye(WIDTH), h, W, activation)])
-        shown = " / ".join(f"{gain:.1e}" for gain in at_steps_back(gains))
-        results.print(
-            f"radius {radius:.2f}, σ {σ:.2f}, {named(activation, inputs)}: {shown}, at most σ^{STEPS} = {σ**STEPS:.1e}"
-        )
-        general.append(
-            case(radius, activation, inputs)
-            | {"largest_singular_value": σ, "gains": at_steps_back(gains), "every_step": gains}
-        )
-    for side in "below", "above":
-        cases = [c for c in general if (c["largest_singular_value"] > 1) == (side == "above")]
-        grown = sum(c["gains"][-1] > 1 for c in cases)
-        results.print(f"σ {side} 1: {grown} of {len(cases)} cases have grown after {STEPS} steps")
-    results.record(general_matrix=general)
-    results.save(draw)
+        gains = [largest_singular_value(dh) for dh in gradients(np.eye(WIDTH), h, W, activation)]
+        sizes = {"largest_singular_value": σ, "gains": at_steps_back(gains), "every_step": gains}
+        general.append(case(radius, activation, inputs, **sizes))
+    return {"seeds": [SEED], "steps_back": STEPS_BACK, "gradient_size": gradient_size, "general_matrix": general}
 
 
 def at_steps_back(sizes):
@@ -132,25 +107,42 @@ def at_steps_back(sizes):
     return [sizes[steps - 1] for steps in STEPS_BACK]
 
 
-def named(activation, inputs):
-    return f"{activation:6}" if inputs else f"{activation}, no inputs"
+def case(radius, activation, inputs, **sizes):
+    return {"radius": radius, "activation": activation} | ({} if inputs else {"inputs": False}) | sizes
 
 
-def case(radius, activation, inputs):
-    return {"radius": radius, "activation": activation} | ({} if inputs else {"inputs": False})
+def tell(found):
+    steps_back = found["steps_back"]
+    for c in found["gradient_size"]:
+        shown = ", ".join(f"{steps} steps {size:.1e}" for steps, size in zip(steps_back, c["sizes"], strict=True))
+        yield f"radius {c['radius']}, {name_of(c)}: gradient size after {shown}"
+    yield ""
+    steps, last = " / ".join(map(str, steps_back)), steps_back[-1]
+    yield f"general matrices of largest singular value σ: gain of the worst direction after {steps} steps"
+    for c in found["general_matrix"]:
+        σ, shown = c["largest_singular_value"], " / ".join(f"{gain:.1e}" for gain in c["gains"])
+        yield f"radius {c['radius']:.2f}, σ {σ:.2f}, {name_of(c)}: {shown}, at most σ^{last} = {σ**last:.1e}"
+    for side in "below", "above":
+        cases = [c for c in found["general_matrix"] if (c["largest_singular_value"] > 1) == (side == "above")]
+        grown = sum(c["gains"][-1] > 1 for c in cases)
+        yield f"σ {side} 1: {grown} of {len(cases)} cases have grown after {last} steps"
 
 
-def draw(results):
+def name_of(c):
+    return f"{c['activation']:6}" if c.get("inputs", True) else f"{c['activation']}, no inputs"
+
+
+def draw(found):
     """Left: the post's eight cases. Right: general matrices, the gain of the worst direction against its bound."""
     figure, (left, right) = plots.subplots(1, 2, size=(11, 4.6))
     steps = range(1, STEPS + 1)
     styles = {}
-    for c in results["gradient_size"]:
-        label = f"{c['radius']} {named(c['activation'], c.get('inputs', True)).strip()}"
+    for c in found["gradient_size"]:
+        label = f"{c['radius']} {name_of(c).strip()}"
         (line,) = left.semilogy(steps, c["every_step"], label=label)
         styles[label] = {"color": line.get_color(), "linestyle": line.get_linestyle()}
     left.set(title="radius × orthogonal: size of the gradient", ylabel="size of the gradient")
-    for c in results["general_matrix"]:
+    for c in found["general_matrix"]:
         radius, σ = round(c["radius"], 2), c["largest_singular_value"]
         if "inputs" not in c and radius != 1:
             name = f"{radius} {c['activation']}"
@@ -164,4 +156,4 @@ def draw(results):
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell, draw)

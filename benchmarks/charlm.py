@@ -1,6 +1,6 @@
 """The trainings of char_models.py against the plain listing: a training step of each cell.
 
-plain     tests/plain_charlm.py, one training at a time on all cores, as one would first run it
+plain     plain/charlm.py, one training at a time on all cores, as one would first run it
 layers    charlm.py with torch's own nn.RNN, nn.GRU and nn.LSTM; one training per core
 fast      charlm.py as char_models.py trains it, with the cells written by hand; one training per core
 
@@ -9,31 +9,27 @@ trainings side by side in 100 ms are 50 ms each): medians of the rounds, and the
 Beside them stands the floor: what the matrix products of a fast step alone would take at the speed of a large product,
 measured in every round, one on each core.
 
-    python benchmarks/charlm.py          2 min
+    python -m benchmarks.charlm          2 min
 """
 
 import multiprocessing
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
+from functools import partial
 from statistics import median
 
 import torch
 
-ROOT = Path(__file__).resolve().parent.parent
-# In place of this folder, where "charlm" would be this file.
-sys.path[:1] = [str(ROOT), str(ROOT / "tests")]
-
-import plain_charlm  # noqa: E402
-
-import char_models  # noqa: E402
-import charlm  # noqa: E402
-import corpus  # noqa: E402
-from charlm import BATCH, CELLS, EMBEDDING, HIDDEN, LEARNING_RATE, STEPS, WINDOW  # noqa: E402
-from lab import script  # noqa: E402
-from lab.results import Results, available_cores  # noqa: E402
+import char_models
+import charlm
+import corpus
+from charlm import BATCH, STEPS, WINDOW
+from lab import script
+from lab.results import available_cores
+from lab.trainings import Checkpoint
+from layers.char_rnn import CELLS, EMBEDDING, HIDDEN
+from plain import charlm as plain
 
 ROUNDS = 5
 STEPS_PER_ROUND = 8
@@ -41,36 +37,34 @@ SEED = 0
 RIVALS = ["plain", "layers", "fast"]
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 PRODUCT = 2048  # rows and columns of the large product
-trainings = {}  # in each process: those that it has begun
+begun = {}  # in each process: the trainings that it has begun
+
+KINDS = {"*": "timing"}
 
 
-class Layers(charlm.CharRNN):
-    """charlm.py's model without the cells written by hand."""
-
-    def forward(self, ids, state=None):
-        h, state = self.rnn(self.embedding(ids), state)
-        return self.linear(h), state
+def by_torch(model, ids, state=None):
+    """What charlm.py's model computes, without the cells written by hand."""
+    h, state = model.rnn(model.embedding(ids), state)
+    return model.linear(h), state
 
 
 def begin(rival, cell):
     """A training's next step, as a function."""
     text = corpus.load()
-    ids = torch.from_numpy(text.encode(text.train))
     if rival == "plain":
-        return plain_charlm.trainer(ids, text.size, cell, SEED)[1]
-    torch.manual_seed(SEED)
-    model = {"layers": Layers, "fast": charlm.CharRNN}[rival](text.size, cell)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, fused=True)
-    generator = torch.Generator().manual_seed(SEED)
-    return lambda: charlm.train_step(model, optimizer, charlm.windows(ids, generator))
+        return plain.trainer(torch.from_numpy(text.encode(text.train)), text.size, cell, SEED)[1]
+    training, *_ = charlm.set_up(charlm.Config(cell, SEED, text.fingerprint), Checkpoint())
+    if rival == "layers":
+        training.model.forward = partial(by_torch, training.model)
+    return partial(next, iter(training))
 
 
 def train(rival, cell):
     """Take a round's steps of a training, begun at the first call and gone on with."""
-    if (rival, cell) not in trainings:
-        trainings[rival, cell] = begin(rival, cell)
+    if (rival, cell) not in begun:
+        begun[rival, cell] = begin(rival, cell)
     for _ in range(STEPS_PER_ROUND):
-        trainings[rival, cell]()
+        begun[rival, cell]()
 
 
 def multiply():
@@ -111,9 +105,8 @@ def gflop(cell, vocabulary, *, table):
     return 3 * (into + characters * 2 * HIDDEN * (gates + vocabulary)) / 1e9
 
 
-def main(argv=None):
-    results = Results("benchmark_charlm", script.Arguments(__doc__).parse_args(argv), seeds=[SEED])
-    cores, threads, V = available_cores(), torch.get_num_threads(), corpus.load().size
+def measure(arguments):
+    cores, V = available_cores(), corpus.load().size
     context = multiprocessing.get_context("spawn")
     rounds, peaks = {cell: [] for cell in CELLS}, {"all cores": [], "a core": []}
     with ExitStack() as stack:
@@ -125,27 +118,37 @@ def main(argv=None):
                 peaks[name] += [value] * bool(number)  # the first round warms up
             for cell in CELLS:
                 rounds[cell] += [in_turn(cell, workers)] * bool(number)
+    runs = [cell for cell, _, _ in char_models.RUNS]
+    floor = STEPS * sum(gflop(cell, V, table=True) for cell in runs) / median(peaks["a core"]) / cores
+    return {
+        "seeds": [SEED],
+        "cores": cores,
+        "threads": torch.get_num_threads(),
+        "vocabulary": V,
+        "seconds": rounds,
+        "gflop_per_s": peaks,
+        "sweep_seconds": [
+            {rival: STEPS * sum(rounds[cell][i][rival] for cell in runs) for rival in RIVALS} for i in range(ROUNDS)
+        ],
+        "floor_seconds": floor,
+    }
 
-    together, one = (median(peaks[name]) for name in ("all cores", "a core"))
-    results.print(
-        f"product of {PRODUCT} x {PRODUCT}: {together:.0f} GFLOP/s on {threads} threads, {one:.0f} on each of {cores}"
-    )
-    results.print(f"ms a training step; plain on {threads} threads, the others one training on each of {cores} cores")
-    results.print("        plain  layers    fast   floor   plain / fast: median, range   GFLOP/s: plain, fast")
-    for cell, took in rounds.items():
+
+def tell(found):
+    cores, threads, V = found["cores"], found["threads"], found["vocabulary"]
+    together, one = (median(found["gflop_per_s"][name]) for name in ("all cores", "a core"))
+    yield f"product of {PRODUCT} x {PRODUCT}: {together:.0f} GFLOP/s on {threads} threads, {one:.0f} on each of {cores}"
+    yield f"ms a training step; plain on {threads} threads, the others one training on each of {cores} cores"
+    yield "        plain  layers    fast   floor   plain / fast: median, range   GFLOP/s: plain, fast"
+    for cell, took in found["seconds"].items():
         floor = gflop(cell, V, table=True) / one / cores
         speeds = gflop(cell, V, table=False), gflop(cell, V, table=True)
         speeds = [work / median(t[rival] for t in took) for work, rival in zip(speeds, ("plain", "fast"), strict=True)]
-        results.print(f"{cell:5}{row(took, floor)}           {speeds[0]:7.0f} {speeds[1]:5.0f}")
-    runs = [cell for cell, _, _ in char_models.RUNS]
-    sweep = [{rival: STEPS * sum(rounds[cell][i][rival] for cell in runs) for rival in RIVALS} for i in range(ROUNDS)]
-    floor = STEPS * sum(gflop(cell, V, table=True) for cell in runs) / one / cores
-    results.print("minutes for the nine models of char_models.py")
-    results.print(f"     {row(sweep, floor, 1 / 60)}")
-    share = floor / median(took["fast"] for took in sweep)
-    results.print(f"The floor is {share:.0%} of the time that fast takes.")
-    results.record(seconds=rounds, gflop_per_s=peaks, sweep_seconds=sweep, floor_seconds=floor)
-    results.save()
+        yield f"{cell:5}{row(took, floor)}           {speeds[0]:7.0f} {speeds[1]:5.0f}"
+    sweep, floor = found["sweep_seconds"], found["floor_seconds"]
+    yield "minutes for the nine models of char_models.py"
+    yield f"     {row(sweep, floor, 1 / 60)}"
+    yield f"The floor is {floor / median(took['fast'] for took in sweep):.0%} of the time that fast takes."
 
 
 def row(took, floor, unit=1e3):
@@ -157,4 +160,4 @@ def row(took, floor, unit=1e3):
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell)

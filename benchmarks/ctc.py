@@ -1,34 +1,28 @@
-"""The CTC loss of ctc.py against torch's own on the CPU: forward and backward, from logits to the gradient at them.
+"""The CTC loss of layers/ctc.py against torch's own on the CPU: forward and backward, from logits to their gradient.
 
 A batch of 32, 200 frames, 40 labels, an alphabet of 28. Both do log_softmax first and take turns in one process, on one
 thread (processor time) and on torch's default number of threads (wall time); each round gives one ratio, and what is
 reported is their median and range, and the largest gap between the two gradients, in single precision.
 
-    python benchmarks/ctc.py          10 s
+    python -m benchmarks.ctc          10 s
 """
 
-import sys
 import time
-from pathlib import Path
 from statistics import median
 
 import torch
 
-ROOT = Path(__file__).resolve().parent.parent
-# In place of this folder, where "ctc" would be this file.
-sys.path[0] = str(ROOT)
-
-import ctc  # noqa: E402
-from lab import script  # noqa: E402
-from lab.results import Results  # noqa: E402
+from lab import script
+from layers.ctc import ctc_loss
 
 BATCH, TIME, LENGTH, ALPHABET = 32, 200, 40, 28
 WARM_UP, ROUNDS = 3, 30
 SEED = 0
+KINDS = {"*": "timing", "entries": "exact", "largest_gap": "rounding"}
 
 
 def ours(logits, targets, frames, lengths):
-    return ctc.ctc_loss(logits.log_softmax(2), targets, frames, lengths)
+    return ctc_loss(logits.log_softmax(2), targets, frames, lengths)
 
 
 def torchs(logits, targets, frames, lengths):
@@ -42,8 +36,7 @@ def timed(loss, clock, logits, *rest):
     return gradient, clock() - start
 
 
-def main(argv=None):
-    results = Results("benchmark_ctc", script.Arguments(__doc__).parse_args(argv), seeds=[SEED])
+def measure(arguments):
     generator = torch.Generator().manual_seed(SEED)
     logits = torch.randn(BATCH, TIME, ALPHABET, generator=generator, requires_grad=True)
     targets = torch.randint(1, ALPHABET, (BATCH, LENGTH), generator=generator)
@@ -59,19 +52,21 @@ def main(argv=None):
                 gradient, duration = timed(loss, clock, *case)
                 took[name].append(duration)
                 gradients.append(gradient)
-        took = {name: durations[WARM_UP:] for name, durations in took.items()}
-        ratios = [a / b for a, b in zip(*took.values(), strict=True)]
-        results.print(f"threads: {threads}")
+        seconds[threads] = {name: durations[WARM_UP:] for name, durations in took.items()}
+    gap = (gradients[0] - gradients[1]).abs().max().item()
+    return {"seeds": [SEED], "seconds": seconds, "entries": logits.numel(), "largest_gap": gap}
+
+
+def tell(found):
+    for threads, took in found["seconds"].items():
+        yield f"threads: {threads}"
         for name, durations in took.items():
             each = f"{1000 * min(durations):.1f} to {1000 * max(durations):.1f}"
-            results.print(f"  {name:7}: {1000 * median(durations):.1f} ms (median of {ROUNDS}), {each}")
-        results.print(f"  ours / torch's: {median(ratios):.2f} (median), {min(ratios):.2f} to {max(ratios):.2f}")
-        seconds[threads] = took
-    gap = (gradients[0] - gradients[1]).abs().max().item()
-    results.print(f"largest gap between {gradients[0].numel():,} entries of the gradients: {gap:.1e}")
-    results.record(seconds=seconds, largest_gap=gap)
-    results.save()
+            yield f"  {name:7}: {1000 * median(durations):.1f} ms (median of {len(durations)}), {each}"
+        ratios = [a / b for a, b in zip(*took.values(), strict=True)]
+        yield f"  ours / torch's: {median(ratios):.2f} (median), {min(ratios):.2f} to {max(ratios):.2f}"
+    yield f"largest gap between {found['entries']:,} entries of the gradients: {found['largest_gap']:.1e}"
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell)

@@ -1,6 +1,6 @@
 """The trainings of reverse.py against the plain listing: a training step at each length, without and with attention.
 
-plain          tests/plain_seq2seq.py, one training at a time on all cores, as one would first run it
+plain          plain/seq2seq.py, one training at a time on all cores, as one would first run it
 step by step   seq2seq.py's model as its own `step` defines it, left to autograd; one training per core
 fast           seq2seq.py as reverse.py trains it; one training per core
 
@@ -9,50 +9,48 @@ trainings of a sweep (two trainings side by side in 10 ms are 5 ms each): the me
 range of the rounds' ratios, and the whole of reverse.py, from its number of steps. Then the largest gap between the
 logits of plain and fast, with the same weights, in float32.
 
-    python benchmarks/seq2seq.py          2 min
+    python -m benchmarks.seq2seq          2 min
 """
 
+import functools
 import multiprocessing
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from statistics import median
 
 import torch
 
-ROOT = Path(__file__).resolve().parent.parent
-# In place of this folder, where "seq2seq" would be this file.
-sys.path[:1] = [str(ROOT), str(ROOT / "tests")]
-
-from plain_seq2seq import START, PlainSeq2Seq  # noqa: E402
-
-import reverse  # noqa: E402
-from lab import script  # noqa: E402
-from lab.results import Results, available_cores  # noqa: E402
-from seq2seq import BATCH, LEARNING_RATE, STEPS, Seq2Seq, answer, random_digits, train_step  # noqa: E402
+import reverse
+from lab import script
+from lab.descent import Descent
+from lab.results import available_cores
+from lab.trainings import Checkpoint
+from layers.encoder_decoder import START, Seq2Seq
+from plain.seq2seq import PlainSeq2Seq
+from seq2seq import BATCH, STEPS, Config, answer, mean_loss, random_digits
 
 ROUNDS = 5
 STEPS_PER_ROUND = {5: 40, 10: 20, 20: 10, 40: 5}  # about a second of the plain listing with attention
 SEED = 0
+KINDS = {"*": "timing", "settings.*": "exact", "largest_gap": "rounding"}
 
 
 class Plain(PlainSeq2Seq):
-    """The plain listing behind seq2seq.py's train_step."""
+    """The plain listing, called as seq2seq.py calls its model."""
 
     def __init__(self, attends):
         super().__init__("attention" if attends else "none")
 
-    def forward(self, source, target):
+    def forward(self, source, target, lengths=None):
         return super().forward(source, target)[0]
 
 
 class StepByStep(Seq2Seq):
     """The same model with the decoder's steps taken one by one."""
 
-    def forward(self, source, target):
-        memory = self.encode(source)
+    def forward(self, source, target, lengths=None):
+        memory = self.encode(source, lengths)
         h, digit, all_logits = memory.h, torch.full_like(target[:, 0], START), []
         for t in range(target.shape[1]):
             logits, h, _ = self.step(digit, h, memory)
@@ -62,22 +60,29 @@ class StepByStep(Seq2Seq):
 
 
 RIVALS = {"plain": Plain, "step by step": StepByStep, "fast": Seq2Seq}
-trainings = {}  # in each process: those that it has begun
+
+
+@functools.cache
+def training(rival, length, attends):
+    """A training's steps, begun at the first call in a process and gone on with at the next ones."""
+    torch.manual_seed(SEED)
+    model = RIVALS[rival](attends)
+    config = Config(length, attends, SEED, steps=(1 + ROUNDS) * STEPS_PER_ROUND[length])
+    fused = None if rival == "plain" else True
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=fused)
+
+    def loss_on(draws):
+        source = random_digits(BATCH, length, length, draws)
+        return mean_loss(model, source, answer(source))
+
+    return iter(Descent(model, optimizer, loss_on, torch.Generator().manual_seed(SEED), config, Checkpoint()))
 
 
 def train(rival, length, attends):
-    """Take a round's steps of a training, begun at the first call and gone on with."""
-    key = (rival, length, attends)
-    if key not in trainings:
-        torch.manual_seed(SEED)
-        model = RIVALS[rival](attends)
-        plain = rival == "plain"
-        optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=None if plain else True)
-        trainings[key] = model, optimizer, torch.Generator().manual_seed(SEED)
-    model, optimizer, draws = trainings[key]
+    """Take a round's steps of a training."""
+    steps = training(rival, length, attends)
     for _ in range(STEPS_PER_ROUND[length]):
-        source = random_digits(BATCH, length, length, draws)
-        train_step(model, optimizer, source, answer(source))
+        next(steps)
 
 
 def in_turn(length, attends, workers):
@@ -106,8 +111,7 @@ def largest_gap(length, attends):
         return (plain(source, answer(source)) - fast(source, answer(source))).abs().max().item()
 
 
-def main(argv=None):
-    results = Results("benchmark_seq2seq", script.Arguments(__doc__).parse_args(argv), seeds=[SEED])
+def measure(arguments):
     cores, threads = available_cores(), torch.get_num_threads()
     context = multiprocessing.get_context("spawn")
     settings = [(length, attends) for attends in (False, True) for length in reverse.LENGTHS]
@@ -120,26 +124,28 @@ def main(argv=None):
                 seconds = in_turn(*setting, workers)
                 if number:  # the first round warms up, shape by shape
                     rounds[setting].append(seconds)
+    return {
+        "seeds": [SEED],
+        "threads": threads,
+        "cores": cores,
+        "settings": [{"length": length, "attention": attends} for length, attends in settings],
+        "seconds": list(rounds.values()),
+        "largest_gap": max(largest_gap(*setting) for setting in settings),
+    }
 
-    results.print(f"ms a training step; plain on {threads} threads, the others one training on each of {cores} cores")
-    results.print(f"{'':23}  plain  step by step   fast   plain / fast: median, range")
-    for (length, attends), took in rounds.items():
-        name = "attention" if attends else "no attention"
-        results.print(f"length {length:2}, {name:12} {row(took)}")
+
+def tell(found):
+    rivals = f"plain on {found['threads']} threads, the others one training on each of {found['cores']} cores"
+    yield f"ms a training step; {rivals}"
+    yield f"{'':23}  plain  step by step   fast   plain / fast: median, range"
+    for setting, took in zip(found["settings"], found["seconds"], strict=True):
+        name = "attention" if setting["attention"] else "no attention"
+        yield f"length {setting['length']:2}, {name:12} {row(took)}"
     runs = len(reverse.SEEDS) * STEPS
-    sweep = [
-        {rival: sum(rounds[setting][i][rival] for setting in settings) * runs for rival in RIVALS}
-        for i in range(ROUNDS)
-    ]
-    results.print(f"the whole of reverse.py, minutes: {row(sweep, 1 / 60)}")
-    gap = max(largest_gap(*setting) for setting in settings)
-    results.print(f"largest gap between logits: {gap:.1e}")
-    results.record(
-        settings=[{"length": length, "attention": attends} for length, attends in settings],
-        seconds=list(rounds.values()),
-        largest_gap=gap,
-    )
-    results.save()
+    rounds = zip(*found["seconds"], strict=True)
+    sweep = [{rival: sum(took[rival] for took in one) * runs for rival in RIVALS} for one in rounds]
+    yield f"the whole of reverse.py, minutes: {row(sweep, 1 / 60)}"
+    yield f"largest gap between logits: {found['largest_gap']:.1e}"
 
 
 def row(took, unit=1e3):
@@ -150,4 +156,4 @@ def row(took, unit=1e3):
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run(measure, tell)

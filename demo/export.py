@@ -8,8 +8,8 @@ are the models: the scores below are theirs, and the tests compare the page with
 For the panel on gradients the file also holds the orthogonal matrix and every random draw of vanishing.py's eight
 cases, in float64. Untrained GRUs and LSTMs need no weights: the page draws them as torch does.
 
-    python demo/export.py               train, and write everything; interrupted, the same command goes on
-    python demo/export.py --figures     take the figures from outputs/ once more, and leave the models alone
+    python -m demo.export               train, and write everything; interrupted, the same command goes on
+    python -m demo.export --figures     take the figures from outputs/ once more, and leave the models alone
 
 The first takes minutes, most of them for the characters, the second seconds. The models that reverse are trained for
 2,000 steps, as in reverse.py.
@@ -18,55 +18,43 @@ The first takes minutes, most of them for the characters, the second seconds. Th
 import argparse
 import base64
 import json
-import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import charlm
 import corpus
 import seq2seq
 import vanishing
 from lab import results, script, trainings
-from lab.results import to_json, write_whole
+from lab.errors import SAVED, UserError
+from lab.results import Work, to_json, write_whole
+from layers import char_rnn
+from layers.encoder_decoder import Seq2Seq
 
 MODELS = Path(__file__).resolve().parent / "models.js"
 PREFIX, SUFFIX = "const EXPORTED = ", ";\n"
 HIDDEN = 64  # units of the character model
 CHARACTER_STEPS, DIGIT_STEPS = 12_000, 2_000
-LENGTHS = [1, 20]  # digits, the shortest and the longest
+LENGTHS = (1, 20)  # digits, the shortest and the longest
+SETTINGS = ("length", "attention", "seed", "steps", "learning_rate", "clip")  # of a model that reverses
 STATES = ["GRU", "Transformer, token 1"]  # of cells_table.py: what each keeps of a text of one token
 
 
-class Remembering:
-    """A training's keeper that can also be asked for the training's state when it is over."""
-
-    def __init__(self, keeper):
-        self.keeper, self.tick = keeper, keeper.tick
-
-    def load(self):
-        state = self.keeper.load()
-        self.make_state = lambda: state
-        return state
-
-    def save_if_due(self, make_state):
-        self.make_state = make_state
-        self.keeper.save_if_due(make_state)
-
-
-def train(config, keeper):
+def train(config, checkpoint):
     """One training as its script does it; the record is its rounded weights, and which step they are of."""
-    keeper = Remembering(keeper)
-    if "cell" in config:
-        charlm.train(config, keeper)
-        state = keeper.make_state()["best"]
+    if isinstance(config, charlm.Config):
+        training, _, ids, validation = charlm.set_up(config, checkpoint)
+        charlm.learn(training, ids, validation)
+        step, state = training.best["step"], training.best["model"]
     else:
-        seq2seq.train(config, keeper)
-        state = keeper.make_state()
-    return {"step": state["step"], "weights": {name: rounded(W) for name, W in state["model"].items()}}
+        training = seq2seq.set_up(config, checkpoint)
+        for _ in training:
+            pass
+        step, state = training.step, training.model.state_dict()
+    return {"step": step, "weights": {name: rounded(W) for name, W in state.items()}}
 
 
 def rounded(W):
@@ -97,37 +85,34 @@ def unpacked(text, kind):
 
 def character_model(exported):
     """The exported character model as a torch module in float64."""
-    model = charlm.CharRNN(len(exported["alphabet"]) + 1, "GRU", HIDDEN).double()
+    model = char_rnn.CharRNN(len(exported["alphabet"]) + 1, "GRU", HIDDEN).double()
     model.load_state_dict(weights(exported))
     return model
 
 
 def digit_model(exported):
     """One of the exported models that reverse, as a torch module in float64."""
-    model = seq2seq.Seq2Seq(exported["attention"]).double()
+    model = Seq2Seq(exported["attention"]).double()
     model.load_state_dict(weights(exported))
     return model
 
 
-def trained():
+def trained(work):
     """The three models with what they score, by name."""
     text = corpus.load()
-    characters = charlm.configuration("GRU", 0, text, CHARACTER_STEPS, hidden=HIDDEN)
-    digits = [seq2seq.configuration(LENGTHS, attends, 0, DIGIT_STEPS) for attends in (False, True)]
-    reader, without, having = trainings.run(train, [characters, *digits], name="demo", describe=describe)
+    characters = charlm.Config("GRU", 0, text.fingerprint, CHARACTER_STEPS, HIDDEN)
+    digits = [seq2seq.Config(LENGTHS, attends, 0, DIGIT_STEPS) for attends in (False, True)]
+    arguments = argparse.Namespace(jobs=None, cluster=None, work=work)
+    reader, without, having = trainings.run(train, [characters, *digits], arguments)
 
-    settings = {"cell": "GRU", "hidden": HIDDEN, "seed": characters["seed"], "steps": CHARACTER_STEPS}
+    settings = {"cell": "GRU", "hidden": HIDDEN, "seed": characters.seed, "steps": CHARACTER_STEPS}
     reader = settings | {"alphabet": "".join(text.characters)} | reader
-    bits, _ = charlm.evaluate(character_model(reader), torch.from_numpy(text.encode(text.validation)))
+    bits, _ = char_rnn.evaluate(character_model(reader), torch.from_numpy(text.encode(text.validation)))
     models = {"characters": {"validation_bits_per_char": bits} | reader}
     for name, config, record in zip(("without_attention", "attention"), digits, (without, having), strict=True):
-        models[name] = config | record
-        models[name] = scores(digit_model(models[name])) | models[name]
+        model = {setting: asdict(config)[setting] for setting in SETTINGS} | record
+        models[name] = scores(digit_model(model)) | model
     return models
-
-
-def describe(config):
-    return charlm.describe(config) if "cell" in config else seq2seq.describe(config)
 
 
 def scores(model):
@@ -149,7 +134,7 @@ def draws():
     return {"Q": packed(Q, "<f8"), "normal": packed(normal, "<f8")}
 
 
-def figures(folder=script.SAVED):
+def figures(folder=SAVED):
     """What the page quotes of the outputs that are saved so far: it asks no question about the others."""
     saved = {name for name in QUOTED if (folder / f"{name}.json").exists()}
     return {name: QUOTED[name](results.load(name, folder)["results"]) for name in QUOTED if name in saved}
@@ -166,10 +151,10 @@ def counting(found):
 
 
 def reversals(found):
-    """The runs of reverse.py, each with its digits right by place."""
+    """The runs of reverse.py, each with its digits right by position."""
     runs = map(picked("length", "attention", "seed", "digits_right", "sequences_right"), found["runs"])
-    places = map(picked("right_by_position"), found["details"])
-    return {"runs": [run | by_place for run, by_place in zip(runs, places, strict=True)]}
+    positions = map(picked("right_by_position"), found["details"])
+    return {"runs": [run | by_position for run, by_position in zip(runs, positions, strict=True)]}
 
 
 QUOTED = {
@@ -188,7 +173,7 @@ QUOTED = {
 def read():
     """What demo/models.js holds."""
     if not MODELS.exists():
-        raise script.UserError(f"{MODELS} is not there yet: train its models, without --figures")
+        raise UserError(f"{MODELS} is not there yet: train its models, without --figures")
     return json.loads(MODELS.read_text(encoding="utf-8").removeprefix(PREFIX).removesuffix(SUFFIX))
 
 
@@ -197,11 +182,16 @@ def main(argv=None):
     parser.add_argument("--figures", action="store_true", help="take the figures from outputs/, and train nothing")
     arguments = parser.parse_args(argv)
     quoted = figures()
-    content = (read() if arguments.figures else trained() | {"vanishing": draws()}) | {"figures": quoted}
-    write_whole(MODELS, (PREFIX + to_json(content).rstrip() + SUFFIX).encode())
+    work = Work("demo.export", "demo", arguments, {"figures"})
+    try:
+        content = (read() if arguments.figures else trained(work) | {"vanishing": draws()}) | {"figures": quoted}
+        write_whole(MODELS, (PREFIX + to_json(content).rstrip() + SUFFIX).encode())
+        work.clear()
+    finally:
+        work.release()
     for name in "characters", "without_attention", "attention":
         print(f"{name}: step {content[name]['step']:,}")
 
 
 if __name__ == "__main__":
-    script.run(main)
+    script.run_command(main)

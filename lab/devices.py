@@ -13,18 +13,13 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 import torch
 from torch import nn
 
-from lab.script import UserError
+from lab.errors import UserError
 
 LAYERS = (nn.RNN, nn.GRU, nn.LSTM)
 OLDEST_TORCH = (2, 6)
 LARGEST_GAP = 1e-4  # between a device and the CPU, relative to the largest number compared or to 1
 LOSS_GAP = 0.05  # relative, after a few steps of training on each
 STEPS = 10
-
-
-def add_arguments(parser):
-    """Add --device to a script's arguments."""
-    parser.add_argument("--device", default="cpu", metavar="NAME", help="cpu, cuda, cuda:1 or mps")
 
 
 def available() -> list[str]:
@@ -44,6 +39,13 @@ def pick(name: str) -> torch.device:
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.allow_tf32 = False  # products of 10-bit mantissas, which cuDNN would use by default
     return torch.device(name)
+
+
+def trusted(name: str) -> torch.device:
+    """The device of that name, whose recurrent layers have been seen to compute what the CPU's do."""
+    device = pick(name)
+    check_recurrent(device)
+    return device
 
 
 @functools.cache

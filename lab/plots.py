@@ -1,5 +1,7 @@
 """One style for all figures: readable in black and white, units on the axes, the same bytes when redrawn."""
 
+import os
+
 # Line styles and markers differ as well as colours, so that a figure still reads in black and white.
 COLOURS = ["#1b6ca8", "#d1495b", "#2e933c", "#e08e1b", "#6f4a8e", "#3a3a3a", "#1aa6a6", "#9c6644", "#b5179e", "#8a8a8a"]
 LABEL_HEIGHT = 11  # points
@@ -10,6 +12,7 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*", "<", "h"]
 
 def subplots(*shape, size=(7.0, 4.2), **options):
     """``matplotlib.pyplot.subplots`` without the pyplot: (figure, axes) in the house style. Imports matplotlib."""
+    os.environ.pop("MPLBACKEND", None)  # a notebook hands one down that may not be installed; Agg is what is used here
     import matplotlib
     from cycler import cycler
     from matplotlib.backends.backend_agg import FigureCanvasAgg

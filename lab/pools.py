@@ -6,6 +6,7 @@ import multiprocessing.connection
 import os
 import pickle
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,8 +15,8 @@ from contextlib import contextmanager
 
 import torch
 
+from lab.errors import ROOT, UserError, note
 from lab.results import available_cores
-from lab.script import ROOT, UserError, note
 
 CLUSTER_SECONDS = 5  # within which a cluster has to answer
 SINGLE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -79,13 +80,17 @@ def cluster(address: str) -> Iterator[Executor]:
     """The workers of a Dask cluster. Dask itself gives a dead worker's trainings to another one."""
     try:
         import cloudpickle
-        from distributed import Client, KilledWorker
+        from distributed import Client, KilledWorker, Security
         from distributed.comm import get_address_host_port
     except ImportError:
         raise UserError("--cluster needs Dask: pip install 'dask[distributed]'") from None
     address = address if "://" in address else f"tcp://{address}"
+    if address.startswith("tls://") and not Security().get_connection_args("client")["ssl_context"]:
+        raise UserError(f"{address} needs certificates: name them in Dask's settings, distributed.comm.tls")
     try:
-        get_address_host_port(address, strict=True)
+        with socket.create_connection(get_address_host_port(address, strict=True), CLUSTER_SECONDS) as scheduler:
+            if address.startswith("tcp://"):  # a scheduler speaks first; the client would wait for any other for ever
+                scheduler.recv(1)
         client = Client(address, timeout=CLUSTER_SECONDS, set_as_default=False)
     except (OSError, ValueError):
         raise UserError(f"no Dask scheduler at {address!r}: give the address that 'dask scheduler' says") from None

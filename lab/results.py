@@ -1,23 +1,21 @@
-"""Printing an experiment's results and keeping them: the text as printed, the numbers unrounded, the figure.
+"""Keeping an experiment's results: the numbers unrounded, the text as printed, the figure; and reading them again.
 
-    results = Results("bptt", arguments)
-    results.print(f"prediction y = h_3 . w_out = {y:.4f}")
-    results.record(y=y)
-    results.save(draw)
-
-``outputs/bptt.txt`` is then exactly what was printed, ``outputs/bptt.json`` holds the recorded numbers by name with
-everything needed to judge them, and ``outputs/bptt.png`` is ``draw(numbers)``, drawn from what the JSON file says.
+``outputs/gates.json`` holds what ``measure`` returned with everything needed to judge it, ``outputs/gates.txt`` is what
+was printed, to the byte, and ``outputs/gates.png`` is drawn from the numbers in the JSON file.
 """
 
+import hashlib
 import io
 import json
 import os
 import platform
+import shutil
 import sys
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -26,82 +24,148 @@ try:
 except ImportError:  # Windows: nothing then stops two processes from doing the same work side by side
     fcntl = None
 
-from lab.script import NOT_PART_OF_THE_RESULT, ROOT, SAVED, UserError, note
+from lab import sources
+from lab.errors import ROOT, SAVED, UserError, note, shown
 
+WORK = ROOT / "work"
 STARTED = time.perf_counter()
+STRAY_SECONDS = 60  # after which a file that was being written and never renamed belongs to a process that was killed
+# What every saved record has, and of which type.
+RECORD = {"experiment": str, "arguments": dict, "kinds": dict, "environment": dict, "seconds": float, "results": dict}
 
 
-class Results:
-    """The results of one run of one script.
+def record(
+    name: str, arguments: Namespace, found: dict, *, kinds: dict[str, str], takes: list[str], made_by: str = ""
+) -> dict:
+    """What is saved of a run: ``found`` is what it measured, ``takes`` are the shared options that it understands."""
+    ignored = {"outputs", "jobs", "cluster", "changed", "work"}
+    given = {key: _plain(value) for key, value in sorted(vars(arguments).items()) if key not in ignored}
+    about = {key: _plain(found[key]) if key in found else default for key, default in (("seeds", []), ("corpus", None))}
+    return {
+        "experiment": name,
+        "arguments": given,
+        "made_by": made_by,
+        "takes": takes,
+        "kinds": kinds,
+        **about,
+        "environment": environment(getattr(arguments, "device", "cpu")),
+        "seconds": round(time.perf_counter() - STARTED, 2),
+        "results": {key: _plain(value) for key, value in found.items() if key not in about},
+    }
 
-    ``arguments`` come from ``script.Arguments``; ``corpus`` is the fingerprint of the text that was read, if any;
-    ``seeds`` are those of all random draws; ``device`` is where the arithmetic ran. Raises ``UserError`` at once, not
-    after an hour, if the results could not be saved in the end.
+
+def made_by(module: str, changed: dict) -> str:
+    """A few letters for the code, the libraries and the arguments that make a result; its text has a fingerprint."""
+    given = {name: str(value) for name, value in sorted(changed.items()) if name != "data"}
+    return hashlib.sha256(json.dumps([given, sources.digest(module)]).encode()).hexdigest()[:16]
+
+
+def as_saved(record: dict) -> dict:
+    """A record as it will be read again: keys are words, tuples are lists."""
+    return json.loads(to_json(record))
+
+
+def save(folder: Path, record: dict, lines: list[str], draw: Callable[[dict], object] | None = None):
+    """Replace the saved set of an experiment: numbers and text first, then the figure, each file whole or not at all.
+
+    What belongs to other numbers is taken away before the numbers are replaced: a kill can leave a file missing, which
+    ``rerun.py --redraw`` makes again, but never one beside numbers that it isn't from.
     """
-
-    def __init__(self, name: str, arguments: Namespace, *, corpus: str | None = None, seeds=(), device="cpu"):
-        self.name = name
-        self.arguments = arguments
-        self.corpus = corpus
-        self.seeds = list(seeds)
-        self.device = str(device)
-        self.lines = []
-        self.values = {}
-        self.folder = arguments.outputs or (None if arguments.changed else SAVED)
-        if self.folder:
-            check_writable(self.folder)
-
-    def print(self, text: str = ""):
-        """Print a line, or several, of results on standard output."""
-        print(text, flush=True)
-        self.lines.append(text)
-
-    def record(self, **values):
-        """Keep results by name: numbers, strings, arrays, and lists and dictionaries of them."""
-        self.values |= {name: _plain(value) for name, value in values.items()}
-
-    def save(self, draw: Callable[[dict], object] | None = None):
-        """Write the files, each whole or not at all. ``draw`` takes the recorded values and returns a figure."""
-        if self.folder is None:
-            changed = ", ".join(sorted(self.arguments.changed))
-            note(f"not saved ({changed} given): outputs/ keeps default runs only; --outputs DIR saves this one")
-            return
-        arguments = {
-            name: str(value) if isinstance(value, Path) else value
-            for name, value in sorted(vars(self.arguments).items())
-            if name not in NOT_PART_OF_THE_RESULT | {"changed"}
-        }
-        record = {
-            "experiment": self.name,
-            "arguments": arguments,
-            "seeds": self.seeds,
-            "corpus": self.corpus,
-            "environment": environment(self.device),
-            "seconds": round(time.perf_counter() - STARTED, 2),
-            "results": self.values,
-        }
-        path = self.folder / self.name
-        numbers = to_json(record)
-        picture = png(draw(json.loads(numbers)["results"])) if draw else None  # before anything is replaced
-        write_whole(path.with_suffix(".txt"), "".join(line + "\n" for line in self.lines).encode())
-        write_whole(path.with_suffix(".json"), numbers.encode())
-        if picture:
-            write_whole(path.with_suffix(".png"), picture)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / record["experiment"]
+    for stray in folder.glob(f".{path.name}.*.aside"):
+        with suppress(OSError):
+            if time.time() - stray.stat().st_mtime > STRAY_SECONDS:
+                stray.unlink()
+    text = "".join(line + "\n" for line in lines).encode()
+    numbers = to_json(record).encode()
+    with aside(path.with_suffix(".json"), numbers) as put_numbers, aside(path.with_suffix(".txt"), text) as put_text:
+        for suffix in ".png", ".txt":
+            path.with_suffix(suffix).unlink(missing_ok=True)
+        put_numbers()
+        put_text()
+    if draw:
+        write_whole(path.with_suffix(".png"), png(draw(as_saved(record)["results"])))
 
 
 def load(name: str, folder: Path = SAVED) -> dict:
-    """What a run of the script ``name`` saved in ``folder``: experiment, arguments, seeds, environment, results."""
+    """What a run of the experiment ``name`` saved in ``folder``, as ``record`` made it."""
     path = Path(folder) / f"{name}.json"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
+        for key, kind in RECORD.items():
+            if not isinstance(found[key], (float, int) if kind is float else kind):
+                raise ValueError(f"its {key} is of another type")
     except FileNotFoundError:
-        raise UserError(f"{_shown(path)} is not there: run {name}.py first") from None
-    except ValueError as error:
-        raise UserError(f"{_shown(path)} is not a results file ({error}): run {name}.py again") from None
+        raise UserError(f"{shown(path)} is not there: run {name} first") from None
+    except OSError as error:
+        raise UserError(f"can't read {shown(path)}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError(f"{shown(path)} is not a results file ({error}): run {name} again") from None
+    return found
 
 
-def _shown(path: Path) -> Path:
-    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+def diverged(found) -> Iterator[dict]:
+    """The records of trainings that diverged, wherever they are among the results."""
+    if isinstance(found, dict) and "diverged_at_step" in found:
+        yield found
+    elif isinstance(found, dict | list):
+        for item in found.values() if isinstance(found, dict) else found:
+            yield from diverged(item)
+
+
+class Work:
+    """Where a command keeps its work in progress until its results are saved: work/NAME/KEY/ at the repository's root.
+
+    KEY stands for the arguments that matter, for the code and for the libraries: the same command goes on where it was
+    interrupted, and an edited one starts afresh.
+    """
+
+    def __init__(self, module: str, name: str, arguments: Namespace, ignored: set[str]):
+        given = {key: str(value) for key, value in sorted(vars(arguments).items()) if key not in ignored}
+        key = hashlib.sha256(json.dumps([given, sources.digest(module)]).encode()).hexdigest()[:12]
+        self.folder = WORK / name / key
+        self.lock = None
+        self.unfinished = False  # set by an experiment that couldn't do all it was asked: the work stays, to go on from
+
+    def hold(self) -> str:
+        """Make the folder and hold it against other processes; returns a token that stands for this command's run."""
+        if self.lock is None:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                lock = open(self.folder / "lock", "a", encoding="utf-8")  # noqa: SIM115
+                claimed = claim(lock) and (self.folder / "lock").exists()
+            except OSError as error:
+                raise UserError(f"can't keep work in progress in {shown(self.folder)}: {error.strerror}") from None
+            if not claimed:
+                lock.close()
+                raise UserError("the same command is running already: wait for it, or stop it")
+            others = [path for path in self.folder.parent.iterdir() if path != self.folder]
+            if others and not any(path.is_dir() for path in self.folder.iterdir()):
+                note(f"{shown(self.folder.parent)} holds work of other arguments or of other code: this starts afresh")
+            self.lock = lock
+            self.token = f"{os.getpid()} {time.time_ns()}"
+            lock.truncate(0)
+            lock.write(self.token)
+            lock.flush()
+        return self.token
+
+    def clear(self):
+        """Remove all of it, once results are saved."""
+        if self.lock and not self.unfinished:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            with suppress(OSError):  # it holds other work
+                self.folder.parent.rmdir()
+
+    def release(self):
+        """Let go of the folder: nobody waits for what is still being trained in it."""
+        if self.lock:
+            with suppress(OSError):
+                self.lock.truncate(0)
+                if [path.name for path in self.folder.iterdir()] == ["lock"]:
+                    self.clear()
+            self.lock.close()
+            self.lock = None
 
 
 def environment(device: str = "cpu") -> dict:
@@ -146,18 +210,6 @@ def claim(file) -> bool:
     return True
 
 
-def core_seconds(record: dict) -> float:
-    """About how many seconds of one core a run took: of all of them, or its trainings', if it went on with those."""
-    runs = record["results"].get("runs", [])
-    trained = sum(run.get("seconds", 0) for run in runs if isinstance(run, dict))
-    return max(trained, record["seconds"] * record["environment"]["cores"])
-
-
-def save_figure(figure, path: Path):
-    """Write a matplotlib figure as a PNG file, whole or not at all."""
-    write_whole(path, png(figure))
-
-
 def png(figure) -> bytes:
     """A matplotlib figure as a PNG file's content: the same bytes for the same figure."""
     buffer = io.BytesIO()
@@ -165,22 +217,29 @@ def png(figure) -> bytes:
     return buffer.getvalue()
 
 
-def write_whole(path: Path, content: bytes):
-    """Write a file aside, then rename it into place: whoever looks sees the old file or the new one, never a part."""
-    handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+@contextmanager
+def aside(path: Path, content: bytes) -> Iterator[Callable[[], None]]:
+    """Write a file's content beside it. Calling what this gives puts it in place; otherwise it is removed again."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=".aside")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp makes a file that only its owner can read; saved results are for everybody the umask allows.
+        # mkstemp makes a file that only its owner can read; results are for everybody the umask allows.
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(aside, 0o666 & ~umask)
-        os.replace(aside, path)
-    except BaseException:
-        os.unlink(aside)
-        raise
+        os.chmod(name, 0o666 & ~umask)
+        yield lambda: os.replace(name, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def write_whole(path: Path, content: bytes):
+    """Write a file aside, then rename it into place: whoever looks sees the old file or the new one, never a part."""
+    with aside(path, content) as put:
+        put()
 
 
 def to_json(value, indent: str = "") -> str:
@@ -203,18 +262,22 @@ def _plain(value):
     """The same value without numpy's or torch's types."""
     if hasattr(value, "tolist"):
         return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range):
         return [_plain(item) for item in value]
     return value
 
 
 def check_writable(folder: Path):
-    """Raise UserError if nothing can be saved in a folder, which is made if it isn't there."""
+    """Raise UserError if nothing can be saved in a folder. It isn't made yet: a refusal later on leaves nothing."""
+    there = folder
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        while not there.exists():
+            there = there.parent
+        with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
         raise UserError(f"can't write in {folder}: {error.strerror}; name a folder that can be written") from None

@@ -1,11 +1,18 @@
-"""How a script starts and how it ends: its arguments, its one-line errors and its exit status.
+"""How a script starts and how it ends: its arguments, what it measured, told and drew, its errors, its exit status.
 
-A script's last lines are always
+A script is five parts (see CONTRIBUTING.md), and its last lines are always
 
     if __name__ == "__main__":
-        script.run(main)
+        script.run(measure, tell, draw, options)
 
-and its ``main(argv=None)`` starts with ``script.Arguments(__doc__)``. Nothing here imports numpy or torch.
+``measure(arguments)`` returns one dictionary of results, ``tell(found)`` yields the printed lines from that dictionary
+and nothing else, ``draw(found)`` returns the figure, and ``options(parser)`` adds the script's own arguments; the last
+two only where there are any. ``KINDS`` says what kind of number each result is. Two entries of what ``measure`` returns
+are about the run: ``seeds``, of its random draws, and ``corpus``, the fingerprint of the text that it read. A run that
+makes something else than the script's results, such as a sample, names its files with a third, ``saved_as``; it has no
+figure.
+
+Nothing here imports numpy, torch or matplotlib.
 """
 
 import argparse
@@ -15,47 +22,89 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-SAVED = ROOT / "outputs"
+from lab import results
+from lab.errors import ROOT, SAVED, Diverged, UserError, note
+
 ENDS_WITH_STDIN = "BEFORE_ATTENTION_ENDS_WITH_STDIN"  # in the environment of an experiment that rerun.py started
 # Where results go and how fast they come can't change what they are, so these don't make a run "not the default one".
 NOT_PART_OF_THE_RESULT = {"outputs", "jobs", "cluster"}
+SHARED = ("data", "device", "jobs", "cluster")  # options that mean the same in every script, and that rerun.py hands on
+DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class UserError(Exception):
-    """A mistake in what the user gave. The message says, in one line, what is wrong, where, and what would be right."""
+@dataclass(frozen=True)
+class Experiment:
+    """A script's parts by name. ``module`` is what ``python -m`` runs, ``name`` that of its files in outputs/."""
+
+    module: str
+    doc: str
+    measure: Callable[[argparse.Namespace], dict]
+    tell: Callable[[dict], Iterator[str]]
+    draw: Callable[[dict], object] | None = None
+    options: Callable[["Arguments"], None] | None = None
+    kinds: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        package, _, name = self.module.rpartition(".")
+        return f"benchmark_{name}" if package == "benchmarks" else name
+
+    def parser(self) -> "Arguments":
+        package = self.module.rpartition(".")[0]
+        parser = Arguments(self.doc, prog=f"python -m {self.module}" if package else f"{self.module}.py")
+        if self.options:
+            self.options(parser)
+        return parser
 
 
-class Diverged(ArithmeticError):
-    """A training whose loss is no longer a finite number. ``step`` counts from 1."""
-
-    def __init__(self, step: int):
-        super().__init__(step)
-        self.step = step
-
-    def __str__(self):
-        return f"the loss is not finite at step {self.step:,}; a smaller learning rate usually cures it"
+def experiment(module) -> Experiment:
+    """The experiment that an imported script is."""
+    parts = {name: getattr(module, name, None) for name in ("draw", "options")}
+    return Experiment(
+        module.__name__, module.__doc__, module.measure, module.tell, kinds=getattr(module, "KINDS", {}), **parts
+    )
 
 
 class Arguments(argparse.ArgumentParser):
     """An argument parser whose help is the script's docstring and whose errors are one line.
 
-    Every script takes ``--outputs``. ``parse_args`` adds ``changed``: the arguments that differ from their defaults,
-    apart from those that can't change a result. ``experiment=False`` is for a command that has no results of its own.
+    ``parse_args`` adds ``changed``: the arguments that differ from their defaults, apart from those that can't change a
+    result. ``saves=False`` is for a command that has no results of its own.
     """
 
-    def __init__(self, description: str, *, experiment: bool = True, **options):
-        super().__init__(description=description, formatter_class=_Help, **options)
-        self.experiment = experiment
+    def __init__(self, description: str, *, saves: bool = True, **options):
+        super().__init__(description=description, formatter_class=_Help, allow_abbrev=False, **options)
+        self.saves = saves
         self.add_argument(
             "--outputs",
             metavar="DIR",
-            type=Path,
+            type=folder,
             help="save text, numbers and figures in DIR (default: outputs/, if no other argument is given)",
         )
+
+    def add_jobs(self):
+        """Add --jobs and --cluster, for a script of many trainings; they can't change a result."""
+        self.add_argument(
+            "--jobs",
+            type=positive_int,
+            metavar="N",
+            help="trainings side by side (default: one per core; with --device cuda, one per GPU)",
+        )
+        self.add_argument(
+            "--cluster",
+            metavar="ADDRESS",
+            help="train on the Dask cluster whose scheduler is at ADDRESS, such as tcp://host:8786, instead; its "
+            "workers are started with 'dask worker ADDRESS --nworkers N --nthreads 1' where these scripts are",
+        )
+
+    def add_device(self):
+        """Add --device, for a script whose arithmetic can run elsewhere than on the CPU."""
+        self.add_argument("--device", default="cpu", metavar="NAME", help="cpu, cuda, cuda:1 or mps")
 
     def parse_args(self, args=None, namespace=None):
         parsed = super().parse_args(args, namespace)
@@ -64,7 +113,7 @@ class Arguments(argparse.ArgumentParser):
             for name, value in vars(parsed).items()
             if name not in NOT_PART_OF_THE_RESULT and value != self.get_default(name)
         }
-        if self.experiment and parsed.outputs and parsed.changed and parsed.outputs.resolve() == SAVED.resolve():
+        if self.saves and parsed.outputs and parsed.changed and parsed.outputs.resolve() == SAVED.resolve():
             names = ", ".join(sorted(parsed.changed))
             self.error(f"outputs/ keeps runs with default arguments only ({names} changed): name another --outputs DIR")
         return parsed
@@ -80,6 +129,13 @@ class _Help(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpF
         if action.default is None or action.default is False:
             return action.help
         return super()._get_help_string(action)
+
+
+def folder(text: str) -> Path:
+    """A folder's path, as an argument's type."""
+    if not text:
+        raise argparse.ArgumentTypeError("must be a folder's path, not empty (the current folder is .)")
+    return Path(text)
 
 
 def positive_int(text: str) -> int:
@@ -105,35 +161,21 @@ def seed(text: str) -> int:
     return int(text)
 
 
-def positive_float(text: str) -> float:
-    """A finite number above 0, as an argument's type."""
-    value = _number(text)
-    if not (math.isfinite(value) and value > 0):
-        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
-    return value
+def _number(what: str, allowed: Callable[[float], bool]) -> Callable[[str], float]:
+    """A type of arguments: finite numbers that are allowed."""
+
+    def number(text: str) -> float:
+        with suppress(ValueError):
+            if math.isfinite(value := float(text)) and allowed(value):
+                return value
+        raise argparse.ArgumentTypeError(f"must be a {what}, not {text!r}")
+
+    return number
 
 
-def non_negative_float(text: str) -> float:
-    """A finite number of at least 0, as an argument's type."""
-    value = _number(text)
-    if not (math.isfinite(value) and value >= 0):
-        raise argparse.ArgumentTypeError(f"must be a number of at least 0, not {text!r}")
-    return value
-
-
-def finite_float(text: str) -> float:
-    """A finite number of either sign, as an argument's type."""
-    value = _number(text)
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"must be a finite number, not {text!r}")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+positive_float = _number("number above 0", lambda value: value > 0)
+non_negative_float = _number("number of at least 0", lambda value: value >= 0)
+finite_float = _number("finite number", lambda value: True)
 
 
 def counted(number: int, noun: str) -> str:
@@ -141,15 +183,54 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def note(text: str):
-    """Tell the user something that isn't a result."""
-    print(text, file=sys.stderr, flush=True)
+def perform(one: Experiment, argv: list[str] | None = None) -> int:
+    """Parse the arguments, measure, tell, save and draw. The exit status is 1 if a training diverged or work is left.
+
+    Results are saved where ``--outputs`` says, or in outputs/ if no argument differs from its default; otherwise they
+    are only told. Whatever can be found wrong beforehand is: nothing is written then.
+    """
+    parser = one.parser()
+    arguments = parser.parse_args(argv)
+    place = arguments.outputs or (None if arguments.changed else SAVED)
+    if place:
+        results.check_writable(place)
+    arguments.work = results.Work(one.module, one.name, arguments, NOT_PART_OF_THE_RESULT | {"changed"})
+    made_by = results.made_by(one.module, arguments.changed)  # before it runs: somebody may edit it meanwhile
+    try:
+        found = one.measure(arguments)
+        name = found.pop("saved_as", one.name)
+        takes = [option for option in SHARED if hasattr(arguments, option)]
+        record = results.record(name, arguments, found, kinds=one.kinds, takes=takes, made_by=made_by)
+        found = results.as_saved(record)["results"]
+        lines = list(one.tell(found))
+        for line in lines:
+            print(line, flush=True)
+        if place:
+            results.save(place, record, lines, one.draw if name == one.name else None)
+        else:
+            changed = ", ".join(sorted(arguments.changed))
+            note(f"not saved ({changed} given): outputs/ keeps default runs only; --outputs DIR saves this one")
+        arguments.work.clear()
+    finally:
+        arguments.work.release()
+    diverged = len(list(results.diverged(found)))
+    if diverged:
+        note(f"{parser.prog}: {counted(diverged, 'training')} diverged")
+    return 1 if diverged or arguments.work.unfinished else 0
 
 
-def run(main: Callable[[], int | None]):
-    """Run a script: exit status 2 with one line for a user's mistake, 1 for a diverged training, 130 for Ctrl-C.
+def run(measure, tell, draw=None, options=None):
+    """Run the script whose last line this is, and end the process with its exit status."""
+    main = sys.modules["__main__"]
+    module = main.__spec__.name if main.__spec__ else Path(main.__file__).stem
+    kinds = getattr(main, "KINDS", {})
+    run_command(lambda: perform(Experiment(module, main.__doc__, measure, tell, draw, options, kinds)))
 
-    SIGTERM ends a script as Ctrl-C does, so that what it started is put away; its status is 143.
+
+def run_command(main: Callable[[], int | None]):
+    """Run a command: exit status 2 with one line for a user's mistake, 1 for a divergence, 130 for Ctrl-C.
+
+    SIGTERM ends a command as Ctrl-C does, so that what it started is put away; its status is 143.
     """
     signal.signal(signal.SIGTERM, _interrupt)
     if os.environ.pop(ENDS_WITH_STDIN, ""):
@@ -176,9 +257,9 @@ def run(main: Callable[[], int | None]):
         _say_no_more()
         status = 141
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno not in DISK_IS_FULL:
             raise
-        note(f"{prog}: no space left on the disk; what was saved before is still there")
+        note(f"{prog}: {error.strerror}: what was saved before is still there")
         _say_no_more()
         status = 1
     sys.exit(status)
@@ -196,4 +277,8 @@ def _end_with_stdin():
 
 def _say_no_more():
     """Standard output takes nothing any more, and Python's own flush at exit must not try."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+__all__ = ["ROOT", "SAVED", "Arguments", "Diverged", "Experiment", "UserError", "experiment", "note", "perform", "run"]

@@ -5,8 +5,10 @@ import time
 import weakref
 from collections.abc import Callable
 from functools import partial
-from math import log
+from itertools import combinations, pairwise
+from math import exp, log
 
+import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -37,6 +39,39 @@ def wait(device: torch.device):
 def slope(x: list[float], y: list[float]) -> float:
     """The power of x that y grows with: the slope of a straight line through their logarithms, by least squares."""
     return statistics.linear_regression([log(value) for value in x], [log(value) for value in y]).slope
+
+
+def fit(x: list[float], y: list[float], powers: tuple[int, ...]) -> dict[int, float]:
+    """The coefficients of y = Σ c_p x^p with the least squares of relative errors, none of them negative.
+
+    With so few terms, every choice of those that are above 0 can be tried.
+    """
+    terms = np.array([[a**power / b for power in powers] for a, b in zip(x, y, strict=True)])
+    best, least = None, np.inf
+    for size in range(1, len(powers) + 1):
+        for kept in map(list, combinations(range(len(powers)), size)):
+            c = np.zeros(len(powers))
+            c[kept] = np.linalg.lstsq(terms[:, kept], np.ones(len(terms)))[0]
+            error = np.square(terms @ c - 1).sum()
+            if (c >= 0).all() and error < least:
+                best, least = c, error
+    return dict(zip(powers, best.tolist(), strict=True))
+
+
+def fitted_crossover(one: dict[int, float], other: dict[int, float]) -> float | None:
+    """The x from which on the other's fit, which has an x², is the greater for good; None if it never is, or always."""
+    roots = np.roots([other.get(power, 0) - one.get(power, 0) for power in (2, 1, 0)])
+    positive = [root.real for root in roots if root.imag == 0 and root.real > 0]
+    return float(max(positive)) if positive and other.get(2, 0) > 0 else None
+
+
+def measured_crossover(x: list[float], one: list[float], other: list[float]) -> float | None:
+    """The same from values, on straight lines between logarithms."""
+    gaps = [log(b / a) for a, b in zip(one, other, strict=True)]
+    for (low, high), (before, after) in reversed(list(zip(pairwise(x), pairwise(gaps), strict=True))):
+        if before < 0 <= after:
+            return exp(log(low) - before / (after - before) * log(high / low))
+    return None
 
 
 def peak_bytes(function: Callable, device: torch.device) -> int:

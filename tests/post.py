@@ -4,36 +4,28 @@ import copy
 import json
 from decimal import Decimal
 
-from lab import compare
-from lab.results import load
-from lab.script import ROOT
+from lab.errors import ROOT
+from reruns import comparing
 
 PUBLISHED = json.loads((ROOT / "data" / "published.json").read_text(encoding="utf-8"))
 
 
-def record_of(module, folder, *arguments) -> dict:
-    """What the script saves when it runs, in this process, with ``--outputs folder``; ``printed`` are its lines."""
-    module.main(["--outputs", str(folder), *arguments])
-    printed = (folder / f"{module.__name__}.txt").read_text(encoding="utf-8").splitlines()
-    return load(module.__name__, folder) | {"printed": printed}
-
-
 def assert_same_as_published(record: dict):
     """Every exact figure agrees to the last digit printed, and would not if that digit were another."""
-    entry = compare.PUBLISHED_NAMES.get(record["experiment"], record["experiment"])
+    entry = comparing.PUBLISHED_NAMES.get(record["experiment"], record["experiment"])
     exact = 0
     for path, verdict in verdicts(record, PUBLISHED).items():
-        if compare.kind_of(path) == "exact":
-            assert verdict == compare.SAME, path
+        if comparing.kind_of(record["kinds"], path) == "exact":
+            assert verdict == comparing.SAME, path
             changed = copy.deepcopy(PUBLISHED)
-            change(changed[entry], path.removeprefix(record["experiment"] + "."))
-            assert verdicts(record, changed)[path] == compare.DIFFERS, path
+            change(changed[entry], path)
+            assert verdicts(record, changed)[path] == comparing.DIFFERS, path
             exact += 1
     assert exact > 0
 
 
 def verdicts(record, published):
-    comparisons = compare.with_published(record, published, posts_own_text=False)
+    comparisons = comparing.with_published(record, published, posts_own_text=False)
     return {comparison.path: comparison.verdict for comparison in comparisons}
 
 

@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 import torch
-from post import assert_same_as_published, record_of
+from commands import record_of
+from post import assert_same_as_published
 
 import bptt
 

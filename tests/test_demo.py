@@ -3,24 +3,22 @@
 import json
 import re
 import shutil
-from importlib import util
 
 import numpy as np
 import pytest
 import torch
 from commands import ROOT
 
-import charlm
 import corpus
 import gates
 import seq2seq
+from demo import export
 from lab import results
+from lab.errors import UserError
+from lab.trainings import Checkpoint
+from layers import char_rnn
 
 DEMO = ROOT / "demo"
-spec = util.spec_from_file_location("demo_export", DEMO / "export.py")
-export = util.module_from_spec(spec)
-spec.loader.exec_module(export)
-
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TEXT = "What the gradient “sees” is a product: 0.9⁵⁰ ≈ 0.005."
 DIGITS = "31415926535897932384"
@@ -32,15 +30,6 @@ TIMEOUT = 300_000  # milliseconds: a busy machine is slow, not wrong
 @pytest.fixture(scope="module")
 def exported():
     return export.read()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """What is computed here is too little to share."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 # ---- what export.py writes
@@ -56,13 +45,13 @@ def test_the_models_fit_in_a_megabyte_and_the_page_refers_to_nothing_outside():
 
 def test_the_figures_are_those_of_outputs(exported):
     now = json.loads(json.dumps(export.figures()))
-    assert exported["figures"] == now, "outputs/ has changed: run python demo/export.py --figures"
+    assert exported["figures"] == now, "outputs/ has changed: run python -m demo.export --figures"
 
 
 def test_figures_alone_can_be_taken_once_more(exported, monkeypatch, tmp_path, capsys):
     stale = exported | {"figures": {}}
     monkeypatch.setattr(export, "MODELS", tmp_path / "models.js")
-    with pytest.raises(export.script.UserError, match=r"models\.js is not there"):
+    with pytest.raises(UserError, match=r"models\.js is not there"):
         export.main(["--figures"])
     export.MODELS.write_text(f"{export.PREFIX}{json.dumps(stale)}{export.SUFFIX}", encoding="utf-8")
     export.main(["--figures"])
@@ -81,18 +70,19 @@ def test_rounded_weights_are_within_half_a_unit_and_come_back_as_they_were_writt
     torch.testing.assert_close(again["W"], read["W"], rtol=1e-6, atol=0)
 
 
-def test_a_training_gives_the_weights_that_it_ends_with(monkeypatch):
+def test_a_training_gives_the_weights_that_it_ends_with():
     """seq2seq's training with the same configuration, stepped through here, ends with the same weights."""
-    monkeypatch.setattr(seq2seq, "LONGEST_TEST", 2)
-    monkeypatch.setattr(seq2seq, "TEST_SEQUENCES", 2)
-    config = seq2seq.configuration([1, 3], True, 5, steps=2)
-    record = export.train(config, export.trainings.Keeper())
+    config = seq2seq.Config((1, 3), True, 5, steps=2)
+    record = export.train(config, Checkpoint())
     model = seq2seq.build(config)
-    optimizer = torch.optim.Adam(model.parameters(), lr=config["learning_rate"], fused=True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
     draws = seq2seq.generator(5, "training")
     for _ in range(2):
         source = seq2seq.random_digits(seq2seq.BATCH, 1, 3, draws)
-        seq2seq.train_step(model, optimizer, source, seq2seq.answer(source))
+        optimizer.zero_grad()
+        seq2seq.mean_loss(model, source, seq2seq.answer(source)).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+        optimizer.step()
     assert record["step"] == 2
     assert record["weights"] == {name: export.rounded(W) for name, W in model.state_dict().items()}
 
@@ -103,18 +93,18 @@ def test_the_character_model_is_surprised_where_a_word_begins(exported):
     read = text.validation[:8000]
     ids = torch.from_numpy(text.encode(read))[:, None]
     with torch.no_grad():
-        bits = charlm.score(model, ids[:-1], ids[1:])[:, 0].numpy()
+        bits = char_rnn.score(model, ids[:-1], ids[1:])[:, 0].numpy()
     words = list(re.finditer(r"(?<= )[a-z]{4,}", read))
     first, second, third, fourth = (np.mean([bits[word.start() + k - 1] for word in words]) for k in range(4))
     assert first > second > third > fourth and first > 2 * fourth
 
 
-def test_attention_looks_mostly_one_place_to_the_right(exported):
+def test_attention_looks_mostly_one_position_to_the_right(exported):
     """As panel 3 says; but for the last digit read there is nothing to the right."""
     source = seq2seq.random_digits(100, 20, 20, seq2seq.generator(0, "test"))
     _, looked = export.digit_model(exported["attention"]).write(source, 20)  # (step, source, batch)
-    place_of_digit = torch.arange(19, -1, -1)[1:, None]
-    assert (looked.argmax(1)[1:] == place_of_digit + 1).double().mean() > 0.8
+    position_of_digit = torch.arange(19, -1, -1)[1:, None]
+    assert (looked.argmax(1)[1:] == position_of_digit + 1).double().mean() > 0.8
 
 
 # ---- the page
@@ -226,7 +216,7 @@ def test_the_character_model_computes_what_charlm_computes(page, exported):
     np.testing.assert_allclose(computed, expected, rtol=0, atol=ABSOLUTE)
 
     page.get_by_label("A text for it to read").fill(TEXT)
-    bits = charlm.score(model, ids[: len(TEXT) - 1], ids[1 : len(TEXT)]).mean().item()
+    bits = char_rnn.score(model, ids[: len(TEXT) - 1], ids[1 : len(TEXT)]).mean().item()
     assert page.locator("#read-bits strong").inner_text() == f"{bits:.2f}"
     likeliest = expected[len(TEXT) - 1].softmax(0)[:-1].topk(5)
     shown = page.locator("#read-next .character").all_inner_texts()
@@ -240,7 +230,7 @@ def test_at_temperature_0_it_writes_what_charlm_writes(page, exported):
     page.get_by_role("button", name="Go on").click()
     page.wait_for_function("document.getElementById('read-text').value.length > 20")
     model = export.character_model(exported["characters"])
-    ids = charlm.generate(model, torch.from_numpy(text.encode("The state")), 120, 0, torch.Generator())
+    ids = char_rnn.generate(model, torch.from_numpy(text.encode("The state")), 120, 0, torch.Generator())
     assert page.locator("#read-text").input_value() == "The state" + text.decode(ids)
     assert page.locator("#read-tokens .written").count() == 120
 
@@ -524,9 +514,9 @@ def test_where_a_digit_looked_is_told_by_key_and_by_pointer(page, exported):
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
     weights = looked[1, :, 0]
-    place = weights.argmax().item()
-    told = f"looked at digit {place + 1} read, {DIGITS[place]}, with weight {weights[place]:.2f}"
-    assert row.get_attribute("aria-valuetext").endswith(told)
+    position = weights.argmax().item()
+    shown = f"looked at digit {position + 1} read, {DIGITS[position]}, with weight {weights[position]:.2f}"
+    assert row.get_attribute("aria-valuetext").endswith(shown)
     lit = levels(page, "#bottleneck-rows .looked")
     np.testing.assert_allclose(lit, weights, atol=6e-4)
     page.locator("#bottleneck-rows .digits").nth(3).locator("span").nth(4).hover()
@@ -622,14 +612,14 @@ def expected_answers(figures):
         runs = [run | details for run, details in runs if not run["attention"]]
         whole = np.mean([run["sequences_right"] for run in runs if run["length"] == 20])
         yield int(np.argmin(np.abs(np.log(whole / np.array([0.02, 0.2, 0.5, 0.9])))))
-        places = np.mean([run["right_by_position"] for run in runs if run["length"] == 40], axis=0)
-        lead = places[:5].mean() - places[-5:].mean()
+        right = np.mean([run["right_by_position"] for run in runs if run["length"] == 40], axis=0)
+        lead = right[:5].mean() - right[-5:].mean()
         yield 0 if lead > 0.1 else 1 if lead < -0.1 else 2
 
     yield 0 if saved["parallel"]["GRU"]["ms"] < saved["parallel"]["attention"]["ms"] else 1
 
     runs = saved["char_models"]["runs"]
-    bits = {cell: [run["validation_bits_per_char"] for run in runs if run["cell"] == cell] for cell in charlm.CELLS}
+    bits = {cell: [run["validation_bits_per_char"] for run in runs if run["cell"] == cell] for cell in char_rnn.CELLS}
     yield int(np.argmin([min(saved["kneser_ney"]["bits_per_char"]), *map(np.mean, bits.values())]))
 
 

@@ -6,15 +6,22 @@ import shlex
 from importlib import import_module
 
 import pytest
-from commands import ROOT, run
+from commands import ROOT
 
 import rerun
-from lab import results
+from lab import script, sources
+from reruns import catalogue
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SCRIPTS = sorted(path.stem for path in ROOT.glob("*.py"))
-ROWS = dict(re.findall(r"^\| `(\w+)\.py` \| (.*) \|$", README, re.MULTILINE))
-BENCHMARKS = re.findall(r"^\| `benchmarks/(\w+)\.py` \|.*\| `([^`]+)` \|$", README, re.MULTILINE)
+ENTRIES = catalogue.entries()
+FOLDERS = {"": "", "beyond": "beyond.", "benchmarks": "benchmarks."}
+MODULES = [
+    before + path.stem
+    for folder, before in FOLDERS.items()
+    for path in sorted((ROOT / folder).glob("*.py"))
+    if path.stem not in ("__init__", "rerun")
+]
+ROWS = dict(re.findall(r"^\| `([\w/]+)\.py` \| (.*) \|$", README, re.MULTILINE))
 SLACK = 1.5  # between a time that is told and the one that was measured: machines are never quite free
 START_UP = 3.0  # seconds: importing torch and drawing the figure are told, but happen outside what is measured
 
@@ -23,8 +30,8 @@ def saved_text(name):
     return (ROOT / "outputs" / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def docstring(name):
-    return ast.get_docstring(ast.parse((ROOT / f"{name}.py").read_text(encoding="utf-8")))
+def docstring(module):
+    return ast.get_docstring(ast.parse(sources.path_of(module).read_text(encoding="utf-8")))
 
 
 def seconds(text):
@@ -33,13 +40,13 @@ def seconds(text):
     return float(number) * {"s": 1, "min": 60, "h": 3600}[unit]
 
 
-def assert_time_is_true(name, text):
-    record = results.load(name)
-    runs = [run.get("seconds", 0) for run in record["results"].get("runs", []) if isinstance(run, dict)]
+def assert_time_is_true(entry, text):
+    record = entry.record
+    trained = sum(run.get("seconds", 0) for run in catalogue.runs(record))
     # A sweep that was interrupted took longer than its last command: as long as its trainings, shared by the cores.
-    measured = max(record["seconds"], sum(runs) / record["environment"]["cores"])
+    measured = max(record["seconds"], trained / record["environment"]["cores"])
     told = seconds(text)
-    assert measured / SLACK <= told <= measured * SLACK + START_UP, f"{name}: {text} told, {measured:.1f} s measured"
+    assert measured / SLACK <= told <= measured * SLACK + START_UP, f"{text} told, {measured:.1f} s measured"
 
 
 def command_after(marker):
@@ -49,58 +56,78 @@ def command_after(marker):
 def test_two_commands_do_all_the_set_up():
     set_up = "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt"
     assert command_after("main command") == f"{set_up} && .venv/bin/python rerun.py"
-    assert command_after("test command") == f"{set_up} '.[test]' && .venv/bin/pytest"
+    assert command_after("test command") == f"{set_up} '.[test]' && .venv/bin/pytest -n auto"
 
 
-def test_the_table_has_a_row_for_each_experiment_and_for_nothing_else():
-    assert list(ROWS) == list(rerun.EXPERIMENTS)
+def test_the_tables_follow_the_chapters_with_a_row_for_each_experiment():
+    headings = re.findall(r"^### (.*)$", README, re.MULTILINE)
+    assert headings == list(catalogue.CHAPTERS)
+    for heading, modules in catalogue.CHAPTERS.items():
+        table = README.partition(f"### {heading}\n")[2].partition("\n#")[0]
+        rows = re.findall(r"^\| `([\w/]+)\.py` ", table, re.MULTILINE)
+        assert [row.replace("/", ".") for row in rows] == modules
 
 
-@pytest.mark.parametrize("name", rerun.EXPERIMENTS)
-def test_a_row_of_the_table_is_true(name):
-    _question, command, time, headline = ROWS[name].split(" | ")
-    assert command == f"`python {name}.py`"
-    assert_time_is_true(name, time)
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_row_of_a_table_is_true(name):
+    _question, time, headline = ROWS[ENTRIES[name].module.replace(".", "/")].split(" | ")
+    assert_time_is_true(ENTRIES[name], time)
     quotes = re.findall(r"`([^`]+)`", headline)
     assert quotes, "the headline quotes nothing"
     for quote in quotes:
         assert quote in saved_text(name), f"{quote!r} is not in outputs/{name}.txt"
 
 
-@pytest.mark.parametrize("name, quote", BENCHMARKS)
-def test_a_benchmark_s_result_was_printed_by_it(name, quote):
-    assert quote in saved_text(f"benchmark_{name}")
+@pytest.mark.parametrize("module", [module for module in MODULES if module.startswith("benchmarks.")])
+def test_a_benchmark_s_result_was_printed_by_it(module):
+    _what, headline = ROWS[module.replace(".", "/")].split(" | ")
+    (quote,) = re.findall(r"`([^`]+)`", headline)
+    assert quote in saved_text(module.replace("benchmarks.", "benchmark_"))
 
 
-@pytest.mark.parametrize("name", rerun.EXPERIMENTS)
+@pytest.mark.parametrize("name", ENTRIES)
 def test_a_docstring_quotes_what_was_printed(name):
     """Under a line that starts with "Prints", the indented lines are consecutive lines of outputs/NAME.txt."""
-    quoted = re.search(r"^Prints.*:\n\n((?:    .*\n|\n)+)", docstring(name) + "\n", re.MULTILINE)
-    assert quoted, f"{name}.py doesn't say what it prints"
+    quoted = re.search(r"^Prints.*:\n\n((?:    .*\n|\n)+)", docstring(ENTRIES[name].module) + "\n", re.MULTILINE)
+    assert quoted, "it doesn't say what it prints"
     lines = "\n".join(line[4:] for line in quoted.group(1).strip("\n").splitlines())
     assert f"\n{lines}\n" in f"\n{saved_text(name)}"
 
 
-@pytest.mark.parametrize("name", rerun.EXPERIMENTS)
+@pytest.mark.parametrize("name", ENTRIES)
 def test_a_docstring_says_the_command_and_a_true_time(name):
-    told = re.search(rf"^    python {name}\.py +(.*)$", docstring(name), re.MULTILINE)
-    assert told, f"{name}.py doesn't say its command and time"
-    assert_time_is_true(name, told.group(1))
+    module = ENTRIES[name].module
+    command = f"-m {module}" if "." in module else f"{module}.py"
+    told = re.search(rf"^    python {re.escape(command)} +(.*)$", docstring(module), re.MULTILINE)
+    assert told, "it doesn't say its command and time"
+    assert_time_is_true(ENTRIES[name], told.group(1))
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_every_script_has_help_and_imports_without_running(name, capsys):
-    module = import_module(name)
+@pytest.mark.parametrize("module", MODULES)
+def test_a_script_has_help_and_its_import_runs_nothing(module, capsys):
+    imported = import_module(module)
     assert capsys.readouterr().out == ""
-    if hasattr(module, "main"):
-        with pytest.raises(SystemExit, match="0"):
-            module.main(["--help"])
-        assert docstring(name).splitlines()[0] in capsys.readouterr().out
+    assert_helps(script.experiment(imported).parser().parse_args, [])
+    assert docstring(module).splitlines()[0] in capsys.readouterr().out
 
 
-def test_commands_that_the_readme_shows_are_accepted():
-    """Each ``python SCRIPT …`` is given to the script with --help added, after its arguments have been understood."""
-    commands = re.findall(r"^(?:\.venv/bin/)?python (\w+\.py.*)$", README, re.MULTILINE)
-    for command in commands:
-        done = run(*shlex.split(command.split("#")[0]), "--help")
-        assert done.returncode == 0, done.stderr
+def assert_helps(parse, arguments):
+    """--help comes after the other arguments have been understood: a wrong one would end with status 2."""
+    with pytest.raises(SystemExit, match="0"):
+        parse([*arguments, "--help"])
+
+
+@pytest.mark.parametrize("command", re.findall(r"^(?:\.venv/bin/)?python ([\w-].*)$", README, re.MULTILINE))
+def test_a_command_that_the_readme_shows_is_accepted(command):
+    name, *arguments = shlex.split(command.split("#")[0])
+    if name == "rerun.py":
+        assert_helps(lambda given: rerun.parse(given, ENTRIES), arguments)
+        return
+    module = arguments.pop(0) if name == "-m" else name.removesuffix(".py")
+    assert_helps(script.experiment(import_module(module)).parser().parse_args, arguments)
+
+
+def test_no_path_that_the_readme_names_is_missing():
+    for path in re.findall(r"`([\w/]+(?:\.\w+|/))`", README):
+        if "NAME" not in path and not path.startswith("my-text"):
+            assert (ROOT / path).exists(), path

@@ -5,7 +5,8 @@ import statistics
 import numpy as np
 import pytest
 import torch
-from post import assert_same_as_published, record_of
+from commands import record_of
+from post import assert_same_as_published
 
 import gates
 
@@ -106,23 +107,6 @@ def test_only_the_gate_that_keeps_is_touched():
                 assert torch.equal(a, b) == (not ("bias" in parameter and number == 1)), (name, parameter, number)
 
 
-@pytest.mark.parametrize("cell", [torch.nn.LSTM, torch.nn.GRU])
-def test_every_layer_and_direction_gets_the_bias(cell):
-    net = cell(4, 6, num_layers=3, bidirectional=True)
-    gates.set_gate_bias(net, 2.5)
-    for layer in range(3):
-        for end in f"l{layer}", f"l{layer}_reverse":
-            assert (getattr(net, f"bias_ih_{end}")[6:12] == 2.5).all()
-            assert (getattr(net, f"bias_hh_{end}")[6:12] == 0).all()
-
-
-def test_a_network_without_that_bias_is_refused():
-    with pytest.raises(ValueError, match="bias=False"):
-        gates.set_gate_bias(torch.nn.LSTM(4, 6, bias=False), 1)
-    with pytest.raises(ValueError, match="RNN_TANH has no gates"):
-        gates.set_gate_bias(torch.nn.RNN(4, 6), 1)
-
-
 @pytest.mark.parametrize("name", ["GRU", "LSTM"])
 def test_the_formulas_in_the_docstring_are_torchs(name):
     """The page's formulas, one unit at a time in plain numbers; the GRU's other definitions give something else."""
@@ -160,12 +144,3 @@ def test_biases_asked_for_are_saved_with_their_results(tmp_path):
     assert results["arguments"] == {"forget_bias": [-1.0, 2.5]}
     assert list(results["results"]["gradient_size"])[-2:] == ["LSTM, forget bias -1", "LSTM, forget bias 2.5"]
     assert results["results"]["effective_gate_bias"]["LSTM, forget bias 2.5"] == [2.5, 2.5]
-
-
-@pytest.mark.parametrize("value", ["nan", "inf", "much"])
-def test_bad_input_is_refused(value, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        gates.main(["--forget-bias", value])
-    printed = capsys.readouterr()
-    assert printed.out == "" and len(printed.err.splitlines()) == 1
-    assert f"--forget-bias: must be a finite number, not '{value}'" in printed.err

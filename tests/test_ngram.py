@@ -7,14 +7,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from commands import assert_refused, run
+from commands import record_of
 
 import corpus
 import ngram
+from lab.errors import UserError
 
 
 def plain_probability(train: str, V: int, context: str, character: str) -> float:
-    """(N(context c) + 1) / (N(context) + V), each count by looking at every place of the text."""
+    """(N(context c) + 1) / (N(context) + V), each count by looking at every position of the text."""
     followed = [train[i + len(context)] for i in range(len(train) - len(context)) if train.startswith(context, i)]
     return (followed.count(character) + 1) / (len(followed) + V)
 
@@ -107,9 +108,8 @@ def test_a_large_alphabet():
 
 
 def test_default_run(tmp_path):
-    done = run("ngram.py", "--outputs", tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    results = json.loads((tmp_path / "ngram.json").read_text(encoding="utf-8"))["results"]
+    record = record_of(ngram, tmp_path)
+    results = record["results"]
     # Two characters of context once more, with dictionaries; the first scored character has only one.
     text = corpus.load()
     train, validation = text.train, text.validation
@@ -124,16 +124,13 @@ def test_default_run(tmp_path):
         assert math.exp(in_nats) == pytest.approx(2**in_bits, rel=1e-12)
     published = json.loads((corpus.DATA / "published.json").read_text(encoding="utf-8"))["ngram"]
     assert published.keys() - {"kind"} <= results.keys()
-    assert done.stdout.startswith("previous 0 characters: validation 3.458 nats/char = 4.989 bits/char\n")
+    assert record["printed"][0] == "previous 0 characters: validation 3.458 nats/char = 4.989 bits/char"
 
 
-def test_bad_texts(tmp_path):
-    (tmp_path / "blog_train.txt").write_text("abc", encoding="utf-8")
-    (tmp_path / "blog_val.txt").write_text("a", encoding="utf-8")
-    assert_refused(run("ngram.py", "--data", tmp_path), "validation text has 1 character", "it takes 2")
-    (tmp_path / "blog_val.txt").write_text("ab", encoding="utf-8")
-    done = run("ngram.py", "--data", tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_the_smallest_texts(tmp_path, write_corpus):
+    with pytest.raises(UserError, match="validation text has 1 character; it takes 2"):
+        record_of(ngram, tmp_path / "out", "--data", write_corpus("abc", "a"))
+    printed = record_of(ngram, tmp_path / "out", "--data", write_corpus("abc", "ab"))["printed"]
     # V = 4: b is one of three characters, (1+1)/(3+4) without context and (1+1)/(1+4) with one or as much as there is.
-    assert f"previous 0 characters: validation {math.log(7 / 2):.3f} nats/char" in done.stdout
-    assert f"previous 4 characters: validation {math.log(5 / 2):.3f} nats/char" in done.stdout
+    assert printed[0].startswith(f"previous 0 characters: validation {math.log(7 / 2):.3f} nats/char")
+    assert printed[4].startswith(f"previous 4 characters: validation {math.log(5 / 2):.3f} nats/char")

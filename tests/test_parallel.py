@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from post import assert_same_as_published, record_of
+from commands import record_of
+from post import assert_same_as_published
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.flop_counter import FlopCounterMode
 
 import parallel
-import parallel_lengths
-from lab import compare
+from reruns.comparing import kind_of
 
 CPU = torch.device("cpu")
 
@@ -109,16 +109,6 @@ def test_the_rivals_take_turns_after_a_warm_up(monkeypatch, tmp_path):
     assert calls == [("GRU", True), ("attention", True)] * (parallel.WARM_UP + parallel.RUNS)
 
 
-def test_lengths_are_compared_under_a_name_of_their_own(monkeypatch, record):
-    """--lengths goes to parallel_lengths.py as if that had been called; of the default run nothing changes."""
-    calls = []
-    monkeypatch.setattr(parallel_lengths, "measure", lambda *given: calls.append(given))
-    parallel.main(["--lengths"])
-    ((arguments, device),) = calls
-    assert vars(arguments) == {"outputs": None, "device": "cpu", "changed": {}} and device == CPU
-    assert record["arguments"] == {"device": "cpu"}
-
-
 def test_results_hold_the_posts_figures_and_what_timings_belong_to(record):
     results = record["results"]
     assert results["GRU"]["sequential_steps"] == 48 and results["attention"]["parallel_passes"] == 1
@@ -127,8 +117,9 @@ def test_results_hold_the_posts_figures_and_what_timings_belong_to(record):
         assert len(rival["every_run_ms"]) == parallel.RUNS
         assert rival["ms"] == pytest.approx(np.median(rival["every_run_ms"]))
         assert rival["GFLOP_per_s"] == pytest.approx(rival["GFLOPs"] / (rival["ms"] / 1000))
-    assert {compare.kind_of(f"parallel.GRU.{name}") for name in ("ms", "every_run_ms.0", "GFLOP_per_s")} == {"timing"}
-    assert compare.kind_of("parallel.GRU.GFLOPs") == "exact"
+    timings = "GRU.ms", "attention.every_run_ms.0", "GRU.GFLOP_per_s", "device"
+    assert {kind_of(record["kinds"], path) for path in timings} == {"timing"}
+    assert kind_of(record["kinds"], "GRU.GFLOPs") == "exact"
 
 
 def test_counted_figures_are_the_posts():
@@ -140,7 +131,7 @@ def test_counted_figures_are_the_posts():
         "GRU": {"sequential_steps": parallel.LENGTH, "GFLOPs": counts["GRU"]},
         "attention": {"parallel_passes": 1, "GFLOPs": counts["attention"]},
     }
-    assert_same_as_published({"experiment": "parallel", "results": results})
+    assert_same_as_published({"experiment": "parallel", "kinds": parallel.KINDS, "corpus": None, "results": results})
 
 
 def test_lines_have_the_posts_shape(record):

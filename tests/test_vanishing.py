@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from post import assert_same_as_published, record_of
+from commands import record_of
+from post import assert_same_as_published
 
 import vanishing
 

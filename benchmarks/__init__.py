@@ -1,0 +1,1 @@
+"""Fast against plain, taking turns in one run."""

@@ -1,0 +1,1 @@
+"""Experiments that go beyond the post: what it leaves open, and what a course claims without measuring it."""

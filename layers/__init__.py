@@ -1,0 +1,1 @@
+"""The networks by hand that several scripts use: each an equation, forward and backward."""

@@ -1,0 +1,95 @@
+"""outputs/README.md: every saved result and figure on one page, the published figures beside ours.
+
+The page is made from what is saved, so it can be made again without rerunning anything, and a test does.
+"""
+
+import ast
+from pathlib import Path
+
+from lab import results, sources
+from reruns import comparing
+from reruns.catalogue import Entry
+from reruns.telling import in_words
+
+SHOWN_VERDICTS = (comparing.WITHIN, comparing.OUTSIDE, comparing.DIFFERS)
+
+
+def page(entries: list[Entry], published: dict, claims: list, folder: Path) -> str:
+    """The page in Markdown, for experiments that have saved outputs in ``folder``."""
+    machines = sorted(path.name for path in folder.iterdir() if path.is_dir() and any(path.glob("*.json")))
+    parts = [
+        "# What the experiments printed",
+        "Made by `python rerun.py --report` from the files in this folder: what each script printed on the reference"
+        " machine, its figure, and the figures that the post published beside ours. The numbers are in the `.json`"
+        " files, unrounded, with the machine and the versions that they come from.",
+        "\n".join(f"- [{entry.name}](#{entry.name}): {_claim(entry)}" for entry in entries),
+        "## What the post concludes, and what is claimed beyond it",
+        "Each claim is code (`reruns/claims.py`) that judges our saved figures, and the post's own where it printed"
+        " enough of them. Spans are from the lowest to the highest of the seeds.",
+        "\n".join(
+            ["| claim | verdict | figures | on the post's figures |", "|---|---|---|---|"]
+            + [_verdict(claim, published, folder) for claim in claims]
+        ),
+    ]
+    for entry in entries:
+        parts += _experiment(entry, published, folder, machines)
+    return "\n\n".join(parts) + "\n"
+
+
+def _claim(entry: Entry) -> str:
+    """The first paragraph of a script's docstring, as one line."""
+    docstring = ast.get_docstring(ast.parse(sources.path_of(entry.module).read_text(encoding="utf-8")))
+    return " ".join(docstring.split("\n\n")[0].split())
+
+
+def _verdict(claim, published: dict, folder: Path) -> str:
+    verdict, figures = claim.verdict(folder)
+    posts = claim.on_published(published)
+    told = f"{posts[0]}: {posts[1]}" if posts else ""
+    if posts and posts[0] != verdict and claim.reads_the_text(published):
+        told += " (another text)"
+    return f"| {claim.sentence} | **{verdict}** | {figures} | {told} |"
+
+
+def _experiment(entry: Entry, published: dict, folder: Path, machines: list[str]) -> list[str]:
+    name, record = entry.name, results.load(entry.name, folder)
+    text = (folder / f"{name}.txt").read_text(encoding="utf-8").rstrip("\n")
+    parts = [f"## {name}", _claim(entry), _environment(record), f"```text\n{text}\n```"]
+    if (folder / f"{name}.png").exists():
+        parts.append(f"![{_claim(entry).replace('[', '(').replace(']', ')')}]({name}.png)")
+    parts += _beside("published", comparing.with_published(record, published, posts_own_text=False))
+    for machine in machines:
+        if (folder / machine / f"{name}.json").exists():
+            other = results.load(name, folder / machine)
+            parts += [f"### {name} on {machine}", _environment(other), f"[printed there]({machine}/{name}.txt)"]
+            parts += _beside(f"saved, against {machine}", comparing.with_saved(other, record))
+    return parts
+
+
+def _environment(record: dict) -> str:
+    versions = record["environment"]
+    libraries = ", ".join(f"{name} {versions[name]}" for name in ("numpy", "torch") if name in versions)
+    return f"{versions['processor']}, {versions['cores']} cores, {versions['device']}; {libraries}."
+
+
+def _beside(title: str, comparisons: list[comparing.Comparison]) -> list[str]:
+    """How many figures agree, and a table of those that are not simply the same."""
+    if not comparisons:
+        return []
+    reasons = sorted({c.why for c in comparisons if c.verdict == comparing.NOT_COMPARED and c.why})
+    told = in_words(c.verdict for c in comparisons)
+    parts = [f"Figures {title}: {told}" + (f" ({'; '.join(reasons)})" if reasons else "") + "."]
+    rows = [c for c in comparisons if c.verdict in SHOWN_VERDICTS or (c.why == comparing.OTHER_TEXT and _number(c))]
+    if rows:
+        table = [f"| figure | {title} | ours | |", "|---|---|---|---|"]
+        table += [f"| {c.path} | {c.theirs} | {c.printed} | {_why(c)} |" for c in rows]
+        parts.append("\n".join(table))
+    return parts
+
+
+def _number(comparison: comparing.Comparison) -> bool:
+    return isinstance(comparison.ours, int | float) and isinstance(comparison.theirs, int | float)
+
+
+def _why(comparison: comparing.Comparison) -> str:
+    return f"{comparison.verdict}: {comparison.why}" if comparison.why else comparison.verdict

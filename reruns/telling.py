@@ -6,6 +6,7 @@ import shutil
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 
 from lab import results
 from lab.errors import note
@@ -108,4 +109,6 @@ def rerun(entries: list[Entry], arguments: Namespace, summary: Summary) -> int:
         note(f"{done} of {counted(len(names), 'experiment')} are done; the same command goes on from here")
         raise
     shutil.rmtree(work, ignore_errors=True)
+    with suppress(OSError):  # it holds other reruns
+        work.parent.rmdir()
     return summary.close()

@@ -4,7 +4,7 @@
                      blog_val.txt     25-error-bars and 28-labels-without-timestamps, whole
 
 Prose, mathematics and code stay exactly as written; frontmatter, imports, exports, comments and tags go. The rules are
-in lab/markdown.py.
+in cleaning/markdown.py.
 
     python corpus.py                                                    0.3 s   verify and describe the frozen text
     python corpus.py --build                                            make it again from data/posts
@@ -38,7 +38,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lab import markdown, posts, results, script
+from cleaning import markdown, posts
+from lab import results, script
 from lab.errors import ROOT, UserError, shown
 
 DATA = ROOT / "data"

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import corpus
+from cleaning import markdown, posts
+from cleaning.markdown import clean
 from corpus import Corpus
-from lab import markdown, posts, script
+from lab import script
 from lab.errors import UserError
-from lab.markdown import clean
 
 # The frozen text
 

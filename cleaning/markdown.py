@@ -5,7 +5,7 @@ Prose, mathematics and code stay exactly as written: inside a code block, inline
 whatever it looks like. A line that held only what goes, goes with it; a blank line on both sides of it becomes one.
 
 Which lines are a paragraph, a code block or HTML is for markdown-it-py to say, which follows CommonMark; what is markup
-inside of a paragraph is found here. Where Markdown has HTML and indented code, MDX (mdxjs.com) has JSX (lab/jsx.py).
+inside of a paragraph is found here. Where Markdown has HTML and indented code, MDX (mdxjs.com) has JSX (see jsx.py).
 Both are read generously: comments are those of either, and a dollar that can't open or close mathematics is money.
 """
 
@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 
-from lab import jsx
+from cleaning import jsx
 
 GONE = "\r"  # stands where something went: no line has one
 

@@ -1,13 +1,13 @@
-"""Posts in a folder: which are found and in what order, which are held out, and what is told of them (lab/posts.py)."""
+"""Posts in a folder: which are found, in what order, which are held out, what is told of them (cleaning/posts.py)."""
 
 import os
 import unicodedata
 
 import pytest
 
-from lab import posts
+from cleaning import posts
+from cleaning.posts import Post, account, chosen, gather, read, split, tell
 from lab.errors import UserError
-from lab.posts import Post, account, chosen, gather, read, split, tell
 
 
 def write(folder, *paths, text=None):

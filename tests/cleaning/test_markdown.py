@@ -1,4 +1,4 @@
-"""The rules that make plain text of posts (lab/markdown.py, lab/jsx.py).
+"""The rules that make plain text of posts (cleaning/markdown.py, cleaning/jsx.py).
 
 Each case of a rule: what a post holds, what stays of it. The expected texts are written by hand. After them come texts
 made at random: Markdown is held to what markdown-it-py itself calls code and HTML, MDX to what its pieces are made of.
@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 import pytest
 from markdown_it import MarkdownIt
 
-from lab.markdown import clean, shares
+from cleaning.markdown import clean, shares
 
 STAYS = {
     "prose": "Half of 1 < 2, and a > b; “x” — 3 & 4 {not a comment} * _e_.",

@@ -22,6 +22,7 @@ from statistics import median
 
 IMPLIED = {"*seconds": "timing", "*.seed": "exact"}  # kinds that no script need declare
 RERUN = "rerun_on_rtx_3090"  # the post's second machine: more seeds of some settings
+NO_FIGURES = ("source", "kind", RERUN)  # what a published entry holds beside the figures of its experiment
 PUBLISHED_NAMES = {"decay": "scalar_gradient"}
 SAME, WITHIN, DIFFERS, NOT_COMPARED = "the same", "within tolerance", "differ", "not compared"
 OUTSIDE = "outside the seeds' range"
@@ -66,7 +67,7 @@ def with_published(record: dict, published: dict, *, posts_own_text: bool) -> li
     """
     name, kinds = record["experiment"], record["kinds"]
     entry = published.get(PUBLISHED_NAMES.get(name, name), {})
-    theirs = dict(_leaves({key: entry[key] for key in entry if key not in ("kind", RERUN)}))
+    theirs = dict(_leaves({key: entry[key] for key in entry if key not in NO_FIGURES}))
     ours = {path: _rounded(kinds, path, value) for path, value in _leaves(record["results"]) if path in theirs}
     hindrance = OTHER_TEXT if record["corpus"] and not posts_own_text else ""
     within = partial(_within_seeds, kinds, entry, theirs, beyond=0, else_=OUTSIDE)

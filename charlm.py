@@ -111,10 +111,15 @@ def set_up(config, checkpoint):
     return training, text, ids, validation
 
 
+def curve_points(steps):
+    """The steps of a training after which its learning curve has a point: denser early."""
+    return sorted({max(1, round(steps * (k / POINTS) ** 2)) for k in range(1, POINTS + 1)})
+
+
 def learn(training, ids, validation):
-    """Go through a training, with a curve that is denser early, and keep the weights of its lowest point."""
+    """Go through a training with a learning curve, and keep the weights of its lowest point."""
     steps = training.config.steps
-    points = {max(1, round(steps * (k / POINTS) ** 2)) for k in range(1, POINTS + 1)}
+    points = set(curve_points(steps))
     for step in training:
         if step in points:
             training.log(

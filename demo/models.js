@@ -308,7 +308,7 @@ const EXPORTED = {
   },
   "kneser_ney": {
    "fixed_discount": 2.55365721288743,
-   "modified": 2.4728340126003023
+   "modified": 2.4624926221687877
   },
   "char_models": {
    "runs": [

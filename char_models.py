@@ -57,7 +57,7 @@ def sweep(arguments, models, beside=None):
     """
     devices.pick(arguments.device)
     text, where = charlm.read(arguments)
-    counting = of_counting(text, arguments.outputs)
+    counting = best_of_counting(text, arguments.outputs)
     before = saved_for(text, arguments.outputs, beside, "models") if beside else None
     settings = {"device": arguments.device, **where}
     configs = [charlm.Config(cell, seed, steps=steps, **settings) for cell, seed, steps in models]
@@ -71,7 +71,7 @@ def sweep(arguments, models, beside=None):
     return found
 
 
-def of_counting(text, folder):
+def best_of_counting(text, folder):
     """Each counting model at one context, as its script saved them for this text."""
     counting = {}
     for name, (experiment, pick) in COUNTING.items():

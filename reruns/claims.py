@@ -154,13 +154,12 @@ def one_state_is_counting(hmm):
 
 @claim("More hidden states are better, and still 64 of them know less than two characters tell.", "hmm")
 def states_help(hmm):
-    """A gain too small for hmm.py to go on training for it is none: states that are still alike can have it."""
-    tolerance = hmm["runs"][0]["tolerance"]
+    """A gain that three decimals don't show is none."""
     bits = {}
     for run in hmm["runs"]:
         bits.setdefault(run["states"], []).append(run["validation_bits_per_char"])
     two = hmm["add_one"]["bits_per_char"][2]
-    falls = [apart([b + tolerance for b in bits[more]], bits[fewer]) for fewer, more in pairwise(sorted(bits))]
+    falls = [apart([b + 5e-4 for b in bits[more]], bits[fewer]) for fewer, more in pairwise(sorted(bits))]
     verdict = decided(set(falls) == {HOLDS} and min(bits[64]) > two, FAILS in falls or max(bits[64]) <= two)
     figures = ", ".join(f"{span(values)} with {states}" for states, values in bits.items())
     return verdict, f"{figures}; two characters, add-one: {two:.3f} bits/char"

@@ -66,11 +66,7 @@ def test_claims_about_trained_models_need_every_seed():
 
 
 def hidden(two=3.0, **bits):
-    runs = [
-        {"states": int(n[1:]), "tolerance": 5e-5, "validation_bits_per_char": b}
-        for n, values in bits.items()
-        for b in values
-    ]
+    runs = [{"states": int(n[1:]), "validation_bits_per_char": b} for n, values in bits.items() for b in values]
     return {"runs": runs, "add_one": {"bits_per_char": [5.0, 4.0, two]}}
 
 

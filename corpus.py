@@ -118,18 +118,18 @@ def load_to_score(folder: Path | None = None) -> Corpus:
     return text
 
 
-def set_aside(folder: Path | None = None) -> Corpus | None:
+def set_aside(folder: Path | None = None, every: int = SET_ASIDE) -> Corpus | None:
     """The training text of ``load`` parted in two, to choose by without looking at the validation text.
 
-    Whole posts of the frozen text are set aside, the first and every seventh after it; of another text the last
-    seventh. None if it is too short to be parted.
+    Of the frozen text whole posts are set aside, the first and after it one of so many; of another text the last part
+    of as many. None if it is too short to be parted.
     """
-    if folder is None:
+    if folder is None or folder.resolve() == DATA:
         found, _ = posts.gather(DATA / "posts")
         own = {name: post for name, post in found.items() if name not in HELD_OUT}
-        return Corpus(*posts.split(own, list(own)[::SET_ASIDE]))
+        return Corpus(*posts.split(own, list(own)[::every]))
     train = load(folder).train
-    cut = len(train) - max(2, len(train) // SET_ASIDE)
+    cut = len(train) - max(2, len(train) // every)
     return Corpus(train[:cut], train[cut:]) if cut > 0 else None
 
 

@@ -1,23 +1,22 @@
 """What it takes to beat modified Kneser–Ney, without a look at the validation text before the end.
 
-One post is set aside from the training text. On it is decided when to stop, how long Kneser–Ney's context is and how
-models are mixed; the validation text is scored once, with what was decided. The rows of the table, three seeds
-each:
+Two posts are set aside from the training text. They decide when to stop, how long Kneser–Ney's context is and how models
+are mixed; the validation text is scored once, with what was decided. The rows of the table, three seeds each:
 
-    LSTM, as in the post       as charlm.py trains it, but for the post set aside
+    LSTM, as in the post       as charlm.py trains it, but for the posts set aside
     LSTM, regularised          outputs and recurrent weights are dropped, weights decay, the rate falls as a cosine
     LSTM, regularised, wide    512 units, dropping more
     GPT, regularised           four blocks of 128 that read windows of 256 characters
 
 Then the probabilities of the three seeds are averaged, and mixed with those of Kneser–Ney. Kneser–Ney's own row and its
-part in the mixtures are of all training posts: counting needs no stopping, so it reads the post set aside as well once
+part in the mixtures are of all training posts: counting needs no stopping, so it reads the posts set aside as well once
 the weights are fitted. What learns while it reads the text that it is scored on is told apart.
 
     python -m beyond.beat_counting          about 60 min
 
 Sources: Merity et al., "Regularizing and optimizing LSTM language models" (2018); Loshchilov and Hutter, "SGDR" (2017),
 for the cosine; Krause et al., "Dynamic evaluation of neural sequence models" (2018). With a text of one's own, --data,
-which has no posts, the last twentieth of the training text is set aside.
+the last twentieth of the training text is set aside.
 """
 
 # Longer than most scripts: trainings of two kinds, and all the ways of combining them.
@@ -34,11 +33,11 @@ from char_models import spread
 from kneser_ney import levels, modified_discounts
 from lab import devices, plots, script, trainings
 from lab.errors import UserError
-from layers import mixtures, setting_aside, stopped
+from layers import mixtures, stopped
 from layers.ngrams import count_ngrams, score
 
 SEEDS = [0, 1, 2]
-SET_ASIDE = ("07-when-to-stop",)
+SET_ASIDE = 20  # one post of so many
 CONTEXTS = range(1, 13)  # of Kneser–Ney, to choose from
 LEARNING_SEED = 0  # of the trainings that are also scored while they learn
 AIMS = {"a recurrent model": 2.36, "a GPT": 2.30, "the best mixture": 2.15}
@@ -64,9 +63,8 @@ KINDS = {
 
 def parts(text, data):
     """The training text in two: what is trained on, and what is set aside."""
-    if data and Path(data).resolve() != corpus.DATA.resolve():
-        return setting_aside.end(text.train)
-    return setting_aside.posts(text.train, corpus.DATA / "posts", corpus.HELD_OUT, SET_ASIDE)
+    parted = corpus.set_aside(data and Path(data), SET_ASIDE)
+    return (parted.train, parted.validation) if parted else (text.train, "")
 
 
 def ids_of(text, data, device="cpu"):

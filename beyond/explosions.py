@@ -7,7 +7,8 @@ Three measurements.
    bound, so that a step too large can make the next loss infinite. One of tanh can't be above 1.
 2. The post's character models (charlm.py), one seed, 600 steps: not clipped, and clipped at 0.1, 1 and 10. How often
    was the norm above the limit, and what do the models have of it?
-3. The post's reversers of forty digits, from what reverse_40_longer.py and reverse_40_unclipped.py have saved.
+3. The post's reversers, from what reverse.py has saved: how often clipping acted. Those of forty digits, from what
+   reverse_40_longer.py and reverse_40_unclipped.py have saved: what it cost.
 
     python -m beyond.explosions          TODO min
 
@@ -33,6 +34,7 @@ from torch.nn import functional as F
 
 import charlm
 import corpus
+import reverse
 from lab import plots, results, script, trainings
 from lab.descent import Descent
 from lab.errors import Diverged, UserError, note
@@ -147,20 +149,33 @@ def train(config, checkpoint):
     return (train_plain if isinstance(config, Plain) else train_characters)(config, checkpoint)
 
 
+def saved(experiment, folder):
+    """The runs of a reversers' experiment, each with its details, as saved in a folder or else in outputs/."""
+    own = folder and (folder / f"{experiment}.json").exists()
+    try:
+        return reverse.with_details(results.load(experiment, folder if own else results.SAVED)["results"])
+    except UserError as error:
+        note(f"no reversers to look at: {error}")
+        return []
+
+
 def reversers(folder):
-    """Digits right of each model at forty digits, clipped and not, as saved in a folder or else in outputs/."""
+    """Digits right of each model at forty digits, clipped and not."""
     found = {}
     for name, experiment in SAVED.items():
-        try:
-            own = folder and (folder / f"{experiment}.json").exists()
-            record = results.load(experiment, folder if own else results.SAVED)
-        except UserError as error:
-            note(f"no reversers to look at: {error}")
-            return {}
-        for run in record["results"]["runs"]:
-            if "diverged_at_step" not in run:
-                model = "attention" if run["attention"] else "no attention"
-                found.setdefault(model, {}).setdefault(name, []).append(run["digits_right"])
+        for run in saved(experiment, folder):
+            model = "attention" if run["attention"] else "no attention"
+            found.setdefault(model, {}).setdefault(name, []).append(run["digits_right"])
+    return found
+
+
+def clipped_reversers(folder):
+    """How large the gradients of the post's reversers were before they were clipped at 1, and how often they were."""
+    found = []
+    for run in saved("reverse", folder):
+        largest = run["curve"]["largest_gradient_norm"]
+        each = {name: run[name] for name in ("length", "attention", "seed", "median_gradient_norm")}
+        found.append(each | {"share_of_stretches": fmean(norm > run["clip"] for norm in largest)})
     return found
 
 
@@ -186,6 +201,7 @@ def measure(arguments):
         "shown": shown([run for run in plain if run["units"] == "rectified"]),
         "characters": records[len(plain) :],
         "reversers": reversers(arguments.outputs),
+        "clipped_reversers": clipped_reversers(arguments.outputs),
     }
 
 
@@ -222,6 +238,14 @@ def tell(found):
     for model, cases in found["reversers"].items():
         told = (f"{name} {' / '.join(f'{right:.3f}' for right in seeds)}" for name, seeds in cases.items())
         yield f"{model:<12}: {', '.join(told)}"
+    if found["clipped_reversers"]:
+        yield ""
+        yield "reversers of all lengths, clipped at 1 (saved runs): the gradient's median norm; the hundredths of the"
+        yield "training in which clipping acted at least once"
+    for run in found["clipped_reversers"]:
+        model = "attention" if run["attention"] else "no attention"
+        norm, share = run["median_gradient_norm"], run["share_of_stretches"]
+        yield f"length {run['length']:2}, {model:<12}, seed {run['seed']}: {norm:.2f}; {share:.0%}"
 
 
 def span(values):

@@ -5,11 +5,11 @@ one that the decoder itself has just chosen, which is what it will read when it 
 sampling (Bengio et al., 2015): each digit is the true one with a probability that falls as training goes on, here by
 the inverse sigmoid k / (k + exp(step / k)) with k an eighth of the steps: from 1 at the beginning to 0.08 at the end.
 
-The models are those of seq2seq.py and trained as there: the same sequences in the same order, the same first weights.
-Every fifty steps they write 200 other sequences. At the end they write 1,000, and it is counted how often a digit is
-wrong after a digit that is wrong, and after digits that are all right. That difference may be the sequence's: one that
-is hard is hard at every digit. So a wrong digit is also put in the place of the first one that the decoder reads, and
-the later ones are compared with what it writes else.
+The models and their settings are those of seq2seq.py; all three ways begin with the same weights and see the same
+sequences in the same order. Every fifty steps the models write 200 other sequences. At the end they write 1,000, and it
+is counted how often a digit is wrong after a digit that is wrong, and after digits that are all right. That difference
+may be the sequence's: one that is hard is hard at every digit. So a wrong digit is also put in the place of the first
+one that the decoder reads, and the later ones are compared with what it writes otherwise.
 
     python -m beyond.teacher_forcing          TODO min
 

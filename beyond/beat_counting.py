@@ -1,7 +1,7 @@
 """What it takes to beat modified Kneser–Ney, without a look at the validation text before the end.
 
-Two posts are set aside from the training text. They decide when to stop, how long Kneser–Ney's context is and how models
-are mixed; the validation text is scored once, with what was decided. The rows of the table, three seeds each:
+Two posts are set aside from the training text. They decide when to stop, how long Kneser–Ney's context is and how
+models are mixed; the validation text is scored once, with what was decided. The rows of the table, three seeds each:
 
     LSTM, as in the post       as charlm.py trains it, but for the posts set aside
     LSTM, regularised          outputs and recurrent weights are dropped, weights decay, the rate falls as a cosine

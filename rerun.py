@@ -64,7 +64,7 @@ def main(argv=None):
             summary.tell(entry, results.load(entry.name, folder))
         return summary.close()
     chosen = chosen_of(arguments, entries)
-    check_place(arguments)
+    script.check_place(arguments)
     return telling.rerun(chosen, arguments, telling.Summary(published, read_text(arguments, chosen)))
 
 
@@ -97,8 +97,6 @@ def parse(argv, entries: dict[str, catalogue.Entry]) -> tuple[str, Namespace]:
         parser.error(f"there is no experiment {unknown[0]!r}; there are {', '.join(entries)}")
     if arguments.all and arguments.names:
         parser.error("--all runs every experiment: name none beside it")
-    if arguments.jobs and arguments.cluster is not None:
-        parser.error("--jobs is for this machine: a cluster trains as many side by side as it has workers")
     if arguments.outputs and arguments.outputs.resolve() == SAVED and {"data", "device"} & set(given):
         parser.error("outputs/ keeps runs with default arguments only: name another --outputs DIR")
     arguments.names = list(dict.fromkeys(arguments.names))
@@ -116,19 +114,6 @@ def chosen_of(arguments: Namespace, entries: dict[str, catalogue.Entry]) -> list
         if value not in (None, "cpu") and not any(option in entry.takes for entry in chosen):
             raise UserError(f"none of these experiments takes --{option}: {', '.join(e.name for e in chosen)}")
     return chosen
-
-
-def check_place(arguments: Namespace):
-    """Find out before anything is run whether the device is there and the cluster answers."""
-    if arguments.device != "cpu":
-        from lab import devices
-
-        devices.pick(arguments.device)
-    if arguments.cluster is not None:
-        from lab import pools
-
-        with pools.cluster(arguments.cluster):
-            pass
 
 
 def read_text(arguments: Namespace, entries: list[catalogue.Entry]):

@@ -23,7 +23,7 @@ import json
 from argparse import Namespace
 
 from lab import results, script
-from lab.errors import ROOT, SAVED, UserError, shown
+from lab.errors import ROOT, SAVED, UserError, note, shown
 from reruns import catalogue, claims, page, redrawing, telling
 
 # What each mode understands, the one without an option of its own last.
@@ -65,6 +65,8 @@ def main(argv=None):
         return summary.close()
     chosen = chosen_of(arguments, entries)
     script.check_place(arguments)
+    if arguments.device != "cpu" and (staying := [entry.name for entry in chosen if "device" not in entry.takes]):
+        note(f"on the CPU all the same, in float64 or in whole numbers: {', '.join(staying)}")
     return telling.rerun(chosen, arguments, telling.Summary(published, read_text(arguments, chosen)))
 
 

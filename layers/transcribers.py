@@ -59,7 +59,7 @@ class FrameModel(nn.Module):
     @torch.no_grad()
     def show(self, speech, strings):
         """What one item's frames say, and where the paths of its string are."""
-        log_probs, T = self(speech), speech.frames[0]
+        log_probs, T = self(speech), speech.frames[0].item()
         _, occupancy, _ = align(log_probs, strings, speech.frames, torch.full_like(speech.frames, strings.shape[1]))
         shown = {"segments": speech.segments, "posteriors": log_probs.exp(), "occupancy": occupancy}
         return {name: values[0, :T].tolist() for name, values in shown.items()}
@@ -140,7 +140,7 @@ class Writer(nn.Module):
     def show(self, speech, strings):
         """Where one item's steps look."""
         _, weights = self.write(speech, strings.shape[1] + 1)
-        T = speech.frames[0]
+        T = speech.frames[0].item()
         return {"segments": speech.segments[0, :T].tolist(), "weights": weights[:, 0, :T].tolist()}
 
 

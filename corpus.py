@@ -47,6 +47,7 @@ HELD_OUT = ("25-error-bars", "28-labels-without-timestamps")
 TRAIN, VALIDATION, SUMS = "blog_train.txt", "blog_val.txt", "SHA256SUMS"
 TEXTS = (TRAIN, VALIDATION)
 BESIDE = ("published.json", "posts/*.mdx")  # what else data/ has, and SHA256SUMS the checksums of
+SET_ASIDE = 7  # every so-manyth training post can be set aside to choose by, or the last such part of another text
 UNSEEN = "\N{REPLACEMENT CHARACTER}"  # how decode writes a character that training never showed
 
 KINDS = {"*": "corpus"}
@@ -115,6 +116,21 @@ def load_to_score(folder: Path | None = None) -> Corpus:
     if len(text.validation) < 2:
         raise UserError("the validation text has 1 character; it takes 2, since the first is only context")
     return text
+
+
+def set_aside(folder: Path | None = None, every: int = SET_ASIDE) -> Corpus | None:
+    """The training text of ``load`` parted in two, to choose by without looking at the validation text.
+
+    Of the frozen text whole posts are set aside, the first and after it one of so many; of another text the last part
+    of as many. None if it is too short to be parted.
+    """
+    if folder is None or folder.resolve() == DATA:
+        found, _ = posts.gather(DATA / "posts")
+        own = {name: post for name, post in found.items() if name not in HELD_OUT}
+        return Corpus(*posts.split(own, list(own)[::every]))
+    train = load(folder).train
+    cut = len(train) - max(2, len(train) // every)
+    return Corpus(train[:cut], train[cut:]) if cut > 0 else None
 
 
 def add_argument(parser):

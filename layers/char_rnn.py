@@ -14,13 +14,15 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from layers import cells, scans
+from layers import cells, scans, selective
 
 EMBEDDING, HIDDEN = 64, 256  # numbers that stand for a character, units of the layer: the post's
 CELLS = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}  # the post's
 LAYERS = CELLS | {  # windows are so short that on one core a loop is faster than a scan, and one chunk than two
     "minGRU": partial(scans.MinGRU, recurrence=scans.loop),
     "linear attention": partial(scans.LinearAttention, chunk=128),
+    "selective state space": selective.SelectiveStateSpace,
+    "fading attention": partial(selective.FadingAttention, chunk=32),
 }
 CHUNK = 64  # characters that an evaluation takes at once; the result doesn't depend on it
 STREAMS, WARM_UP = 64, 32  # of an estimate: windows, and the characters in each that only warm the state up
@@ -65,23 +67,19 @@ def evaluating(model):
 
 
 def score(model, x, y, state=None, chunk=CHUNK):
-    """Nats of each next character y after x (time, batch), chunk by chunk with the state carried along."""
+    """Bits of each next character y after x (time, batch), chunk by chunk with the state carried along."""
     nats = []
     for ids, following in zip(x.split(chunk), y.split(chunk), strict=True):
         logits, state = model(ids, state)
         nats.append(F.cross_entropy(logits.flatten(0, 1), following.flatten(), reduction="none").view(following.shape))
-    return torch.cat(nats)  # (time, batch)
+    return torch.cat(nats).cpu().double() / math.log(2)  # (time, batch)
 
 
 def evaluate(model, ids, chunk=CHUNK):
     """Exact bits per character of a text, read from end to end, and how many were scored: all but the first."""
     with evaluating(model):
-        nats = score(model, ids[:-1, None], ids[1:, None], chunk=chunk)
-    return mean_bits(nats), len(nats)
-
-
-def mean_bits(nats):
-    return (nats.cpu().double() / math.log(2)).mean().item()
+        bits = score(model, ids[:-1, None], ids[1:, None], chunk=chunk)
+    return bits.mean().item(), len(bits)
 
 
 def estimate(model, ids, length):
@@ -93,8 +91,8 @@ def estimate(model, ids, length):
     starts = torch.arange(STREAMS) * (len(ids) - 1 - length) // (STREAMS - 1)
     text = ids[(torch.arange(length + 1)[:, None] + starts).to(ids.device)]  # (1 + time, stream)
     with evaluating(model):
-        nats = score(model, text[:-1], text[1:])
-    return mean_bits(nats[min(WARM_UP, length // 2) :])
+        bits = score(model, text[:-1], text[1:])
+    return bits[min(WARM_UP, length // 2) :].mean().item()
 
 
 def generate(model, prompt, count, temperature, generator):

@@ -20,14 +20,14 @@ from lab import devices, pools, results, script, timing
 from lab.descent import Descent
 from lab.errors import UserError
 from lab.trainings import Checkpoint
-from layers import char_rnn
+from layers import char_lm
 from reruns import catalogue
 
 META = torch.device("meta")
 SINGLE = {"charlm": ["GRU", "0"], "seq2seq": ["5", "none", "0"]}  # one training each, in no catalogue
 SCRIPTS = {entry.module: [] for entry in catalogue.entries().values()} | SINGLE
 TRAININGS = {
-    **{f"charlm {cell}": (charlm, charlm.Config(cell, 0, "", steps=2, hidden=8)) for cell in char_rnn.LAYERS},
+    **{f"charlm {cell}": (charlm, charlm.Config(cell, 0, "", steps=2, hidden=8)) for cell in char_lm.CELLS},
     "seq2seq": (seq2seq, seq2seq.Config(4, False, 0, steps=2)),
     "seq2seq with attention": (seq2seq, seq2seq.Config((3, 5), True, 0, steps=2)),
     "seq2seq as Bahdanau's": (seq2seq, seq2seq.Config((3, 5), True, 0, steps=2, bahdanau=True)),
@@ -53,7 +53,7 @@ def short(monkeypatch):
         seq2seq: {"TEST_SEQUENCES": 20, "LONGEST_TEST": 6},
         recall: {"TESTED": 100},
         bidirectional: {"TESTED": 100},
-        parallel: {"LENGTH": 8, "WARM_UP": 0, "RUNS": 1},
+        parallel: {"LENGTH": 8, "RUNS": 1},
         parallel_lengths: {"LENGTHS": [2, 4, 8, 16], "WARM_UP": 0, "RUNS": 1},
         scan_lengths: {"LENGTHS": [2, 4, 8, 16], "WARM_UP": 0, "RUNS": 1},
         generation: {"CONTEXTS": [4, 8, 16, 32], "TURNS": 1, "TOKENS": 2},
@@ -119,11 +119,11 @@ def test_a_training_leaves_nothing_on_the_cpu_and_its_steps_ask_for_nothing(on_m
     assert module.train(config, Checkpoint())["seed"] == config.seed
 
 
-@pytest.mark.parametrize("cell", char_rnn.LAYERS)
+@pytest.mark.parametrize("cell", char_lm.CELLS)
 def test_a_model_writes_on_the_device_that_it_is_on(on_meta, cell):
-    model = char_rnn.build(TRAININGS[f"charlm {cell}"][1], 30).to(META)
+    model = char_lm.build(TRAININGS[f"charlm {cell}"][1], 30).to(META)
     prompt = torch.arange(5, device=META)
-    assert len(char_rnn.generate(model, prompt, 3, 1.0, torch.Generator().manual_seed(0))) == 3
+    assert len(char_lm.generate(model, prompt, 3, 1.0, torch.Generator().manual_seed(0))) == 3
 
 
 @pytest.mark.parametrize("module", TIMED, ids=[module.__name__ for module in TIMED])

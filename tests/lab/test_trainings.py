@@ -14,7 +14,7 @@ import sys
 import time
 from argparse import Namespace
 from concurrent.futures import BrokenExecutor, Executor, Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -424,39 +424,6 @@ def test_a_worker_that_shares_no_folder_leaves_nothing_there_and_its_record_here
     first.release()
     monkeypatch.setattr(pools, "cluster", pytest.fail)
     assert run(work(), cluster="there:1") == expected
-
-
-@pytest.fixture
-def start_cluster(tmp_path):
-    """Start a Dask scheduler with a worker in each of these folders; they share nothing with us but the machine."""
-    pytest.importorskip("distributed")
-    dask = Path(sys.executable).parent / "dask"
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    environment = {**os.environ, "TOY_FOLDER": str(tmp_path)}
-    processes = []
-
-    def start(*folders):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            host, port = map(str, free.getsockname())
-        worker = [sys.executable, "-m", "dask", "worker", f"tcp://{host}:{port}"]  # -m: its folder comes before ours
-        worker += ["--nthreads", "1", "--no-nanny", "--no-dashboard"]
-        processes.append(
-            subprocess.Popen([dask, "scheduler", "--host", host, "--port", port, "--no-dashboard"], **quiet)
-        )
-        processes.extend(subprocess.Popen(worker, cwd=cwd, env=environment, **quiet) for cwd in folders)
-
-        def is_up():
-            with suppress(ConnectionRefusedError):
-                return socket.create_connection((host, port)).close() is None
-
-        wait_until(is_up)
-        return f"{host}:{port}"
-
-    yield start
-    for process in processes:
-        process.kill()
-        process.wait()
 
 
 def test_a_dask_worker_killed_in_the_middle_loses_nothing(start_cluster, tmp_path, expected):

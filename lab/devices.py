@@ -59,9 +59,10 @@ def about(name: str) -> dict[str, str]:
     return {"device_name": torch.cuda.get_device_name(name), "driver": f"{driver}, CUDA {torch.version.cuda}"}
 
 
-def send(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+def send(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
     """What was made on the CPU, on a device. A copy from ordinary memory would wait for all that the GPU has to do."""
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+    on_gpu = torch.device(device).type == "cuda"
+    return tensor.pin_memory().to(device, non_blocking=True) if on_gpu else tensor.to(device)
 
 
 def trusted(name: str) -> torch.device:

@@ -22,7 +22,7 @@ ROUND = 20  # frames: batches are padded to a multiple, since cells.py keeps buf
 # Sound (batch, time, feature); frames (batch,) of each item; the segment of its string that every frame belongs to
 # (batch, time): silence, digit, silence, ..., digit, silence, as the states of CTC; one right path (batch, time); and
 # which frames aren't padding, by their numbers in the flattened batch.
-Speech = namedtuple("Speech", "sound frames segments path within")
+Speech = namedtuple("Speech", "sound frames segments path within", defaults=[None])
 
 
 def random_strings(count, length, draws):

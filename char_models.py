@@ -29,7 +29,7 @@ functions.)
 import charlm
 import corpus
 from charlm import STEPS
-from lab import devices, plots, results, script
+from lab import plots, results, script
 from lab.errors import UserError, note
 from layers.char_rnn import CELLS
 
@@ -55,7 +55,6 @@ def sweep(arguments, models, beside=None):
 
     ``beside`` is another such experiment, whose saved runs the table begins with.
     """
-    devices.pick(arguments.device)
     text, where = charlm.read(arguments)
     counting = best_of_counting(text, arguments.outputs)
     before = saved_for(text, arguments.outputs, beside, "models") if beside else None

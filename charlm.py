@@ -26,7 +26,6 @@ judged on as much of it as there is to validate on. What its listing's way of sc
 import base64
 import math
 import os
-from argparse import Namespace
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -87,7 +86,7 @@ class Config:
 def windows(ids, generator, batch=BATCH):
     """Windows of text from random places, each with the character after it."""
     starts = torch.randint(len(ids) - WINDOW, (batch,), generator=generator)  # the last one ends with the text
-    return ids[(torch.arange(WINDOW + 1)[:, None] + starts).to(ids.device)]  # (1 + time, batch)
+    return ids[devices.send(torch.arange(WINDOW + 1)[:, None] + starts, ids.device)]  # (1 + time, batch)
 
 
 def loss_on(model, ids, generator):
@@ -179,7 +178,6 @@ def read(arguments, *, train=True):
 
 def measure(arguments):
     refuse(arguments)
-    devices.pick(arguments.device)
     return of_a_file(arguments) if arguments.load else of_a_training(arguments)
 
 
@@ -191,7 +189,7 @@ def of_a_training(arguments):
         clip=arguments.clip, forget_bias=arguments.forget_bias, device=arguments.device, **where,
         with_weights=bool(arguments.save or arguments.sample),
     )  # fmt: skip
-    (record,) = trained([config], Namespace(jobs=1, cluster=None, work=arguments.work))
+    (record,) = trained([config], arguments)
     weights = base64.b64decode(record.pop("weights", ""))
     found = {"seeds": [arguments.seed], "corpus": text.fingerprint, "runs": [record]}
     if weights and arguments.save:
@@ -271,6 +269,7 @@ def options(parser):
     parser.add_argument("--clip", type=script.positive_float, default=CLIP, help="largest norm of the gradient")
     parser.add_argument("--forget-bias", type=script.finite_float, help="of an LSTM's forget gate at the start")
     corpus.add_argument(parser)
+    parser.add_jobs()
     parser.add_device()
     parser.add_argument("--save", metavar="FILE", type=Path, help="write the weights of the best step")
     parser.add_argument("--load", metavar="FILE", type=Path, help="use saved weights instead of training")
@@ -293,7 +292,8 @@ def refuse(arguments):
         raise UserError(f"--hidden: a GPT's width goes by its name; there are {' and '.join(SIZES)}")
     if arguments.cell == "fading attention" and arguments.hidden % len(HALF_LIVES):
         raise UserError(f"--hidden: {arguments.hidden} units can't be cut into {len(HALF_LIVES)} heads")
-    if arguments.load and (ignored := changed.keys() & {"save", "lr", "hidden", "clip"}):
+    given = changed.keys() | {name for name in ("jobs", "cluster") if getattr(arguments, name) is not None}
+    if arguments.load and (ignored := given & {"save", "lr", "hidden", "clip", "jobs", "cluster"}):
         raise UserError(f"--{', --'.join(sorted(ignored))}: a model to --load isn't trained")
     if save and (save.is_dir() or not save.name):
         raise UserError(f"--save: {save} is a folder; name a file")

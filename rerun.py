@@ -24,7 +24,7 @@ import json
 from argparse import Namespace
 
 from lab import results, script
-from lab.errors import ROOT, SAVED, UserError, shown
+from lab.errors import ROOT, SAVED, UserError, note, shown
 from reruns import catalogue, claims, page, post, redrawing, telling
 
 # What each mode understands, the one without an option of its own last.
@@ -66,7 +66,9 @@ def main(argv=None):
             summary.tell(entry, results.load(entry.name, folder))
         return summary.close()
     chosen = chosen_of(arguments, entries)
-    check_place(arguments)
+    script.check_place(arguments)
+    if arguments.device != "cpu" and (staying := [entry.name for entry in chosen if "device" not in entry.takes]):
+        note(f"on the CPU all the same, in float64 or in whole numbers: {', '.join(staying)}")
     return telling.rerun(chosen, arguments, telling.Summary(published, read_text(arguments, chosen)))
 
 
@@ -99,8 +101,6 @@ def parse(argv, entries: dict[str, catalogue.Entry]) -> tuple[str, Namespace]:
         parser.error(f"there is no experiment {unknown[0]!r}; there are {', '.join(entries)}")
     if arguments.all and arguments.names:
         parser.error("--all runs every experiment: name none beside it")
-    if arguments.jobs and arguments.cluster is not None:
-        parser.error("--jobs is for this machine: a cluster trains as many side by side as it has workers")
     if arguments.outputs and arguments.outputs.resolve() == SAVED and {"data", "device"} & set(given):
         parser.error("outputs/ keeps runs with default arguments only: name another --outputs DIR")
     arguments.names = list(dict.fromkeys(arguments.names))
@@ -118,19 +118,6 @@ def chosen_of(arguments: Namespace, entries: dict[str, catalogue.Entry]) -> list
         if value not in (None, "cpu") and not any(option in entry.takes for entry in chosen):
             raise UserError(f"none of these experiments takes --{option}: {', '.join(e.name for e in chosen)}")
     return chosen
-
-
-def check_place(arguments: Namespace):
-    """Find out before anything is run whether the device is there and the cluster answers."""
-    if arguments.device != "cpu":
-        from lab import devices
-
-        devices.pick(arguments.device)
-    if arguments.cluster is not None:
-        from lab import pools
-
-        with pools.cluster(arguments.cluster):
-            pass
 
 
 def read_text(arguments: Namespace, entries: list[catalogue.Entry]):

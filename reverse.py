@@ -40,7 +40,7 @@ from dataclasses import replace
 from functools import partial
 
 import seq2seq
-from lab import devices, plots, script, trainings
+from lab import plots, script, trainings
 from seq2seq import Config, describe, finished, line, train
 
 LENGTHS = [5, 10, 20, 40]
@@ -62,7 +62,6 @@ def options(parser):
 
 def sweep(configs, arguments):
     """Train a list of models. ``details`` has what is a list for each run: its curves, positions and one example."""
-    devices.pick(arguments.device)
     configs = [replace(config, device=arguments.device) for config in configs]
     records = trainings.run(train, configs, arguments, line)
     return {

@@ -31,7 +31,7 @@ Sources: Cho et al. (2014) and Sutskever, Vinyals and Le (2014) for the encoder 
 import argparse
 import math
 import statistics
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch.nn import functional as F
@@ -116,7 +116,7 @@ def build(config):
 def mean_loss(model, source, target):
     """The mean loss of every digit of a batch that was made on the CPU."""
     lengths, device = lengths_of(source), model.embed.weight.device
-    source, target = source.to(device), target.to(device)
+    source, target = devices.send(source, device), devices.send(target, device)
     logits = model(source, target, lengths)  # (batch, time, 10)
     return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD)
 
@@ -141,8 +141,7 @@ def train(config, checkpoint):
     losses, norms = training.losses, training.norms
     each = math.ceil(config.steps / POINTS)
     windows = [slice(first, first + each) for first in range(0, config.steps, each)]
-    record = {name: value for name, value in asdict(config).items() if name != "device"}
-    record |= {
+    record = trainings.settings(config) | {
         "parameters": sum(p.numel() for p in training.model.parameters()),
         "seconds": training.seconds,
         "median_gradient_norm": statistics.median(norms),
@@ -164,11 +163,11 @@ def evaluate(model, config, length):
     """How well a trained model does on new sequences of one length."""
     source = random_digits(TEST_SEQUENCES, length, length, generator(config.seed, "test"))
     seen = drawn_in_training(source, config)  # (sequences,)
-    source = source.to(model.embed.weight.device)
+    lengths, source = lengths_of(source), source.to(model.embed.weight.device)
     target = answer(source, config.task)
-    written, weights = model.write(source, length)
+    written, weights = model.write(source, length, lengths)
     with torch.no_grad():
-        forced = (model(source, target).argmax(2) == target).cpu()  # (sequences, time)
+        forced = (model(source, target, lengths).argmax(2) == target).cpu()  # (sequences, time)
     free = (written == target).cpu()
     scores = {
         "digits_right": share(free),
@@ -251,7 +250,6 @@ def options(parser):
 def measure(arguments):
     if (arguments.seed is None) if arguments.lengths is None else (arguments.length is not None):
         raise UserError("give LENGTH, attention or none, and SEED; or --lengths without them")
-    devices.pick(arguments.device)
     if arguments.lengths:
         configs = [Config(arguments.lengths, attends, seed=0) for attends in (False, True)]
     else:

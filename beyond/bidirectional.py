@@ -28,7 +28,7 @@ Sources: Schuster and Paliwal (1997); Bengio, Simard and Frasconi (1994).
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import product
 from statistics import fmean, median
@@ -37,10 +37,10 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from lab import plots, script, trainings
+from lab import devices, plots, script, trainings
 from lab.descent import Descent
 from layers import cells
-from layers.memory import NOISE, new_layer
+from layers.memory import CPU, NOISE, new_layer
 
 DISTANCES = [5, 20, 80]  # words from the first to the tagged one, and from there to the last
 SEEDS = range(3)
@@ -74,6 +74,7 @@ class Config:
     steps: int = STEPS
     batch: int = BATCH  # sentences a step
     width: int = WIDTH  # units a direction
+    device: str = "cpu"  # where it is trained; not recorded
 
     def __str__(self):
         return f"{self.cell}, {self.task}, {self.reader}, distance {self.distance}, seed {self.seed}"
@@ -86,7 +87,7 @@ class Config:
 KINDS = {
     "*": "trained",
     "ceiling.*": "exact",
-    **{f"runs.*.{field.name}": "setting" for field in fields(Config) if field.name != "seed"},
+    **{f"runs.*.{field.name}": "setting" for field in fields(Config) if field.name not in ("seed", "device")},
 }
 
 
@@ -126,17 +127,17 @@ class Tagger(nn.Module):
         return self.readout(torch.cat(states, dim=1))  # (batch, tags)
 
 
-def sentences(generator, distance, count, noise=NOISE):
+def sentences(generator, distance, count, noise=NOISE, device=CPU):
     """Inputs (1 + 2 distance, count, 1): noise around three words; and the words themselves (3, count)."""
     x = noise * torch.randn(1 + 2 * distance, count, 1, generator=generator)
     words = torch.randint(2, (3, count), generator=generator)
     x[::distance, :, 0] = words.float()
-    return x, words
+    return devices.send(x, device), devices.send(words, device)
 
 
 def gradient_at_needed(model, config, generator):
     """|∂L/∂x| at the two words that the tag tells, L being one sentence's loss: the smaller of the means."""
-    x, words = sentences(generator, config.distance, config.batch, config.noise)
+    x, words = sentences(generator, config.distance, config.batch, config.noise, model.readout.weight.device)
     loss = cross_entropy(model(x.requires_grad_()), tag(config.task, words), reduction="sum")
     (gradient,) = torch.autograd.grad(loss, x)
     sizes = gradient[:: config.distance, :, 0].abs().mean(dim=1)  # (word,)
@@ -147,26 +148,28 @@ def train(config, checkpoint):
     """One training, from its configuration to its record."""
 
     def loss_on(generator):
-        x, words = sentences(generator, config.distance, config.batch, config.noise)
+        x, words = sentences(generator, config.distance, config.batch, config.noise, device)
         return cross_entropy(model(x), tag(config.task, words))
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = Tagger(config.cell, config.reader, config.width)
+    model.to(device := devices.trusted(config.device))
     fresh = torch.Generator().manual_seed(TEST_SEED + config.seed)
     gradient = gradient_at_needed(model, config, fresh)
     optimizer = getattr(torch.optim, config.optimizer)(model.parameters(), lr=config.learning_rate)
     for _ in Descent(model, optimizer, loss_on, torch.Generator().manual_seed(config.seed), config, checkpoint):
         pass
-    x, words = sentences(fresh, config.distance, TESTED, config.noise)
+    x, words = sentences(fresh, config.distance, TESTED, config.noise, device)
     with torch.no_grad():
         right = (model(x).argmax(dim=1) == tag(config.task, words)).sum().item()
-    return asdict(config) | {"right": right, "accuracy": right / TESTED, "gradient": gradient}
+    return trainings.settings(config) | {"right": right, "accuracy": right / TESTED, "gradient": gradient}
 
 
 def measure(arguments):
     settings = product(CELLS, TASKS, READERS, DISTANCES, SEEDS)
-    runs = trainings.run(train, [Config(*setting, steps=arguments.steps) for setting in settings], arguments, briefly)
+    asked = {"steps": arguments.steps, "device": arguments.device}
+    runs = trainings.run(train, [Config(*setting, **asked) for setting in settings], arguments, briefly)
     ceilings = {task: {reader: float(ceiling(task, reader)) for reader in READERS} for task in TASKS}
     return {"seeds": SEEDS, "ceiling": ceilings, "runs": runs}
 
@@ -217,6 +220,7 @@ def draw(found):
 def options(parser):
     parser.add_argument("--steps", type=script.positive_int, default=STEPS, metavar="N", help="of every training")
     parser.add_jobs()
+    parser.add_device()
 
 
 if __name__ == "__main__":

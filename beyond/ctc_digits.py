@@ -42,7 +42,7 @@ Sources: Graves, Fernández, Gomez and Schmidhuber (2006); Bahdanau, Cho and Ben
 made up; decoders start from zeros; attention is scored on content alone, without a beam.
 """
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import groupby, pairwise
 from statistics import mean
 
@@ -104,8 +104,8 @@ def chance(seed):
 
 def hear(strings, order, draws, device):
     """Strings as they sound, and what is to be written for them."""
-    speech = Speech(*(part.to(device) for part in speak(strings, draws)))
-    return speech, (strings.flip(1) if order == "reversed" else strings).to(device)
+    speech = Speech(*(devices.send(part, device) for part in speak(strings, draws)))
+    return speech, devices.send(strings.flip(1) if order == "reversed" else strings, device)
 
 
 def build(config):
@@ -132,7 +132,7 @@ def train(config, checkpoint):
         if step % STEPS == 0:
             for decoding, written in model.transcribe(test).items():
                 training.log(**{decoding: error_rate(written, wanted.tolist())})
-    record = {name: value for name, value in asdict(config).items() if name != "device"}
+    record = trainings.settings(config)
     record["parameters"] = sum(p.numel() for p in model.parameters())
     record["loss"] = [mean(training.losses[first : first + STEPS]) for first in range(0, config.steps, STEPS)]
     record["error"] = training.curve  # by epochs
@@ -164,8 +164,8 @@ def options(parser):
 
 
 def measure(arguments):
-    device, epochs = str(devices.pick(arguments.device)), arguments.epochs
-    configs = [Config(model, order, seed, epochs, device) for model, order in CASES for seed in SEEDS]
+    where = arguments.epochs, arguments.device
+    configs = [Config(model, order, seed, *where) for model, order in CASES for seed in SEEDS]
     runs = trainings.run(train, configs, arguments, line)
     return {"seeds": SEEDS, "chance": mean(chance(seed) for seed in SEEDS), "runs": runs}
 

@@ -98,7 +98,7 @@ def measure(arguments):
     if not windows(len(text.validation))[1] > 0:
         has = script.counted(len(text.validation), "character")
         raise UserError(f"the validation text has {has}: the listing's division takes {2 * WINDOW + 1}")
-    configs = [charlm.Config(cell, SEED, steps=STEPS, **where) for cell in CELLS]
+    configs = [charlm.Config(cell, SEED, steps=STEPS, device=arguments.device, **where) for cell in CELLS]
     runs = trainings.run(train, configs, arguments, tell_run)
     added, divided_by = windows(len(text.validation))
     return {
@@ -145,6 +145,7 @@ def tell(found):
 def options(parser):
     corpus.add_argument(parser)
     parser.add_jobs()
+    parser.add_device()
 
 
 if __name__ == "__main__":

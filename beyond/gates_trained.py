@@ -42,7 +42,7 @@ from torch import nn
 import charlm
 import corpus
 from beyond import recall
-from lab import plots, script, trainings
+from lab import devices, plots, script, trainings
 from lab.errors import UserError
 from layers import cells, char_files, char_rnn
 
@@ -71,7 +71,7 @@ def gradient_sizes(layer, x):
     x = x.detach().requires_grad_()
     h, _ = cells.run(layer, x)  # (time, batch, hidden)
     (gradient,) = torch.autograd.grad(h[-1].sum(), x)
-    return gradient.double().norm(dim=2).flip(0).median(dim=1).values  # (time,)
+    return gradient.cpu().double().norm(dim=2).flip(0).median(dim=1).values  # (time,)
 
 
 @torch.no_grad()
@@ -95,10 +95,10 @@ def look(layer, x):
 
 def look_at(trained, settings, text):
     """What is seen in a character model, untrained and as it is, on windows of the validation text."""
-    ids = torch.from_numpy(text.encode(text.validation))
+    ids, device = torch.from_numpy(text.encode(text.validation)), trained.linear.weight.device
     starts = torch.arange(COUNT) * (len(ids) - LENGTH) // (COUNT - 1)
-    windows = ids[torch.arange(LENGTH)[:, None] + starts]  # (time, batch)
-    models = {"untrained": char_rnn.build(settings, text.size), "trained": trained}
+    windows = ids[torch.arange(LENGTH)[:, None] + starts].to(device)  # (time, batch)
+    models = {"untrained": char_rnn.build(settings, text.size).to(device), "trained": trained}
     seen = {state: look(model.rnn, model.embedding(windows)) for state, model in models.items()}
     return {"cell": settings.cell, "seed": settings.seed} | seen
 
@@ -113,7 +113,7 @@ def train_on_text(config, checkpoint):
 def train_on_bits(config, checkpoint):
     model = recall.build(config)
     generator = torch.Generator().manual_seed(TEST_SEED + config.seed)
-    x, _ = recall.sequences(generator, LENGTH - 1, COUNT, config.noise)
+    x, _ = recall.sequences(generator, LENGTH - 1, COUNT, config.noise, devices.trusted(config.device))
     untrained = look(model.layer, x)
     recall.learn(model, config, checkpoint)
     return {"cell": config.cell, "seed": config.seed, "untrained": untrained, "trained": look(model.layer, x)}
@@ -131,10 +131,13 @@ def measure(arguments):
         has = script.counted(len(text.validation), "character")
         raise UserError(f"the validation text has {has}: a window takes {LENGTH}")
     if arguments.load:
-        runs = [{"task": "as saved", **look_at(*char_files.load(file, text), text)} for file in arguments.load]
+        device = devices.trusted(arguments.device)
+        loaded = [char_files.load(file, text) for file in arguments.load]
+        runs = [{"task": "as saved"} | look_at(model.to(device), about, text) for model, about in loaded]
     else:
+        where["device"] = device = arguments.device
         on_text = [charlm.Config(c, seed, steps=arguments.steps, **where) for c in TEXT_CELLS for seed in SEEDS]
-        on_bits = [recall.Config(c, DELAY, seed) for c in BIT_CELLS for seed in SEEDS]
+        on_bits = [recall.Config(c, DELAY, seed, device=device) for c in BIT_CELLS for seed in SEEDS]
         tasks = [f"{arguments.steps:,} steps of text"] * len(on_text) + [f"one bit, {DELAY} steps"] * len(on_bits)
         records = trainings.run(train, on_text + on_bits, arguments)
         runs = [{"task": task} | what_was_seen(record) for task, record in zip(tasks, records, strict=True)]
@@ -217,6 +220,7 @@ def options(parser):
     )
     corpus.add_argument(parser)
     parser.add_jobs()
+    parser.add_device()
 
 
 if __name__ == "__main__":

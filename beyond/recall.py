@@ -39,7 +39,7 @@ Cummins (2000); Cho et al. (2014); Le, Jaitly and Hinton (2015) for the identity
 """
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from itertools import product
 from statistics import fmean, median
@@ -47,7 +47,7 @@ from statistics import fmean, median
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from lab import plots, script, trainings
+from lab import devices, plots, script, trainings
 from lab.descent import Descent
 from layers.memory import CELLS, NOISE, Model, gradient_at_first_state, sequences
 
@@ -89,6 +89,7 @@ class Config:
     steps: int = STEPS
     batch: int = BATCH  # sequences a step
     width: int = WIDTH  # units
+    device: str = "cpu"  # where it is trained; not recorded
 
     def __str__(self):
         return f"{self.cell}, delay {self.delay:,}, {self.training}, seed {self.seed}"
@@ -100,33 +101,34 @@ class Config:
 
 KINDS = {
     "*": "trained",
-    **{f"runs.*.{field.name}": "setting" for field in fields(Config) if field.name != "seed"},
+    **{f"runs.*.{field.name}": "setting" for field in fields(Config) if field.name not in ("seed", "device")},
 }
 
 
 @torch.no_grad()
 def count_right(model, generator, config, bit_is_shown=True):
     """Right answers on fresh sequences."""
-    right = 0
+    right, device = 0, devices.trusted(config.device)
     for _ in range(0, TESTED, CHUNK):
-        x, bit = sequences(generator, config.delay, CHUNK, config.noise)
+        x, bit = sequences(generator, config.delay, CHUNK, config.noise, device)
         x[0] *= bit_is_shown
-        right += ((model(x) > 0) == (bit == 1)).sum().item()
-    return right
+        right += ((model(x) > 0) == (bit == 1)).sum()
+    return right.item()
 
 
 def build(config):
-    """The untrained model."""
+    """The untrained model, whose weights are drawn on the CPU whatever the device."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return Model(config.cell, config.width)
+        return Model(config.cell, config.width).to(devices.trusted(config.device))
 
 
 def learn(model, config, checkpoint):
     """Train a model: fresh sequences at every step."""
+    device = devices.trusted(config.device)
 
     def loss_on(generator):
-        x, bit = sequences(generator, config.delay, config.batch, config.noise)
+        x, bit = sequences(generator, config.delay, config.batch, config.noise, device)
         return binary_cross_entropy_with_logits(model(x), bit)
 
     optimizer = getattr(torch.optim, config.optimizer)(model.parameters(), lr=config.learning_rate)
@@ -138,11 +140,11 @@ def train(config, checkpoint):
     """One training, from its configuration to its record."""
     model = build(config)
     fresh = torch.Generator().manual_seed(TEST_SEED + config.seed)
-    some = sequences(fresh, config.delay, config.batch, config.noise)
+    some = sequences(fresh, config.delay, config.batch, config.noise, devices.trusted(config.device))
     before = gradient_at_first_state(model, *some)
     learn(model, config, checkpoint)
     right = count_right(model, fresh, config)
-    return asdict(config) | {
+    return trainings.settings(config) | {
         "right": right,
         "accuracy": right / TESTED,
         "accuracy_without_the_bit": count_right(model, fresh, config, bit_is_shown=False) / TESTED,
@@ -187,7 +189,7 @@ def measure(arguments):
 
     def sweep(settings):
         configs = [
-            Config(cell, delay, seed, how, steps=arguments.steps, **TRAININGS[how])
+            Config(cell, delay, seed, how, steps=arguments.steps, device=arguments.device, **TRAININGS[how])
             for cell, delay, how in settings
             for seed in SEEDS
         ]
@@ -279,6 +281,7 @@ def options(parser):
     parser.add_argument("--steps", type=script.positive_int, default=STEPS, metavar="N", help="of every training")
     parser.add_argument("--cap", type=int, choices=DELAYS, default=CAP, help="the longest delay to try, in steps")
     parser.add_jobs()
+    parser.add_device()
 
 
 if __name__ == "__main__":

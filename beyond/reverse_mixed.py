@@ -25,7 +25,7 @@ from dataclasses import replace
 from statistics import mean
 
 import reverse
-from lab import devices, plots, script, trainings
+from lab import plots, script, trainings
 from reverse import SEEDS
 from seq2seq import Config, finished, line, train
 
@@ -37,7 +37,6 @@ options, KINDS = reverse.options, reverse.KINDS
 
 
 def measure(arguments):
-    devices.pick(arguments.device)
     configs = [replace(config, device=arguments.device) for config in CONFIGS]
     return {"seeds": SEEDS, "runs": trainings.run(train, configs, arguments)}
 

@@ -5,7 +5,7 @@
         if step in points:
             training.log(step=step, validation=estimate(model))
             training.keep_best("validation")            # the weights of the lowest so far
-    return asdict(config) | {"seconds": training.seconds, "curve": training.curve, ...}
+    return trainings.settings(config) | {"seconds": training.seconds, "curve": training.curve, ...}
 
 ``loss_on(generator)`` draws a batch and returns its mean loss. ``config`` says ``steps`` and ``clip``, the largest norm
 that a gradient may have (None: any).

@@ -6,6 +6,10 @@ Initial weights and batches are drawn on the CPU and moved, so every device star
 import copy
 import functools
 import os
+import platform
+import re
+from contextlib import suppress
+from pathlib import Path
 
 # cuBLAS gives the same bits twice only with a workspace of its own, and reads this when it starts: so before torch.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -36,9 +40,29 @@ def pick(name: str) -> torch.device:
     if name not in names:
         raise UserError(f"no device {name!r} here: there is {', '.join(names)}")
     if name.startswith("cuda"):
+        if ":" in name:
+            torch.cuda.set_device(name)  # whose random numbers are then the ones that are seeded and kept
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.allow_tf32 = False  # products of 10-bit mantissas, which cuDNN would use by default
     return torch.device(name)
+
+
+def about(name: str) -> dict[str, str]:
+    """What a device of this machine is, for the record: its name and its driver. Of the CPU the record says enough."""
+    if name == "cpu" or name not in available():
+        return {}
+    if name == "mps":
+        return {"device_name": platform.processor(), "driver": f"macOS {platform.mac_ver()[0]}"}
+    driver = "unknown"
+    with suppress(OSError, TypeError):
+        driver = re.search(r"\d+\.\d[\d.]*", Path("/proc/driver/nvidia/version").read_text(encoding="utf-8"))[0]
+    return {"device_name": torch.cuda.get_device_name(name), "driver": f"{driver}, CUDA {torch.version.cuda}"}
+
+
+def send(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
+    """What was made on the CPU, on a device. A copy from ordinary memory would wait for all that the GPU has to do."""
+    on_gpu = torch.device(device).type == "cuda"
+    return tensor.pin_memory().to(device, non_blocking=True) if on_gpu else tensor.to(device)
 
 
 def trusted(name: str) -> torch.device:

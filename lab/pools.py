@@ -1,6 +1,7 @@
 """Where trainings run: processes of this machine or the workers of a Dask cluster, as a concurrent.futures.Executor."""
 
 import logging
+import math
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -18,18 +19,19 @@ import torch
 from lab.errors import ROOT, UserError, note
 from lab.results import available_cores
 
+GPU_SHARE = 4  # trainings side by side on one GPU: models this small keep it busy for a part of each step
 CLUSTER_SECONDS = 5  # within which a cluster has to answer
 SINGLE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 @contextmanager
 def processes(jobs: int | None, devices: set[str]) -> Iterator[Executor]:
-    """Processes of this machine: ``jobs``, or one per core, or one per device where that isn't the CPU.
+    """Processes of this machine: ``jobs``, or one per core; for a GPU GPU_SHARE, as far as there are cores.
 
     They end with this one, however it ends, so that none goes on writing on its own.
     """
     gpus = torch.cuda.device_count() if "cuda" in devices else 0
-    jobs = jobs or (available_cores() if devices <= {"cpu"} else gpus or len(devices))
+    jobs = jobs or min(available_cores(), math.inf if devices <= {"cpu"} else GPU_SHARE * (gpus or len(devices)))
     context = multiprocessing.get_context("spawn")
     leash, hand = context.Pipe(duplex=False)
     executor = ProcessPoolExecutor(jobs, context, _start_process, (leash, context.Value("i", 0), gpus))
@@ -51,9 +53,13 @@ def _start_process(leash, counter, gpus: int):
 
     threading.Thread(target=watch, daemon=True).start()
     if gpus:
-        with counter.get_lock():
-            torch.cuda.set_device(counter.value % gpus)
-            counter.value += 1
+        take_turn(counter, gpus)
+
+
+def take_turn(counter, gpus: int):
+    with counter.get_lock():
+        torch.cuda.set_device(counter.value % gpus)
+        counter.value += 1
 
 
 @contextmanager
@@ -76,8 +82,11 @@ def for_children():
 
 
 @contextmanager
-def cluster(address: str) -> Iterator[Executor]:
-    """The workers of a Dask cluster. Dask itself gives a dead worker's trainings to another one."""
+def cluster(address: str, made_of: dict[str, str] | None = None, module: str = "") -> Iterator[Executor]:
+    """The workers of a Dask cluster. Dask itself gives a dead worker's trainings to another one.
+
+    ``made_of`` is what ``module`` consists of here (lab/sources.py): a worker that has anything else computes nothing.
+    """
     try:
         import cloudpickle
         from distributed import Client, KilledWorker, Security
@@ -99,12 +108,25 @@ def cluster(address: str) -> Iterator[Executor]:
     # travels as code; it opens the parcel only where the scripts are.
     def unpack_and_call(parcel):
         sys.path += [folder for folder in (root, os.getcwd()) if folder not in sys.path]
+        from lab import errors, sources  # the worker's own
+
+        try:
+            there = sources.made_of(module) if made_of else {}
+        except (AttributeError, OSError):  # code from before that, or without this script
+            there = {}
+        for name, ours in (made_of or {}).items():
+            if (other := there.get(name)) != ours:
+                place = f"the worker in {os.getcwd()} on {socket.gethostname()} has {name} {other}, here it is {ours}"
+                raise errors.UserError(f"{place}: start it anew, with the same code and versions")
         function, args = pickle.loads(parcel)
         return function(*args)
 
     class Parcels:
         def submit(self, function, *args):
             return executor.submit(unpack_and_call, cloudpickle.dumps((function, args)))
+
+        def everywhere(self, function, *args):
+            client.run(unpack_and_call, cloudpickle.dumps((function, args)))
 
     root = str(ROOT)
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost connection is said below, in one line

@@ -123,6 +123,7 @@ class Work:
 
     def __init__(self, module: str, name: str, arguments: Namespace, ignored: set[str]):
         given = {key: str(value) for key, value in sorted(vars(arguments).items()) if key not in ignored}
+        self.module, self.made_of = module, sources.made_of(module)
         key = hashlib.sha256(json.dumps([given, sources.digest(module)]).encode()).hexdigest()[:12]
         self.folder = WORK / name / key
         self.lock = None
@@ -172,6 +173,7 @@ def environment(device: str = "cpu") -> dict:
     """The machine and the libraries that a result came from."""
     torch = sys.modules.get("torch")
     libraries = [name for name in ("numpy", "torch") if name in sys.modules]
+    devices = sys.modules.get("lab.devices")
     return {
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in libraries},
@@ -180,6 +182,7 @@ def environment(device: str = "cpu") -> dict:
         "cores": available_cores(),
         "threads": torch.get_num_threads() if torch else available_cores(),
         "device": device,
+        **(devices.about(device) if devices else {}),
     }
 
 

@@ -93,7 +93,7 @@ class Arguments(argparse.ArgumentParser):
             "--jobs",
             type=positive_int,
             metavar="N",
-            help="trainings side by side (default: one per core; with --device cuda, one per GPU)",
+            help="trainings side by side (default: one per core; on a GPU 4, as far as there are cores)",
         )
         self.add_argument(
             "--cluster",
@@ -116,6 +116,8 @@ class Arguments(argparse.ArgumentParser):
         if self.saves and parsed.outputs and parsed.changed and parsed.outputs.resolve() == SAVED.resolve():
             names = ", ".join(sorted(parsed.changed))
             self.error(f"outputs/ keeps runs with default arguments only ({names} changed): name another --outputs DIR")
+        if getattr(parsed, "jobs", None) and parsed.cluster is not None:
+            self.error("--jobs is for this machine: a cluster trains as many side by side as it has workers")
         return parsed
 
     def error(self, message):
@@ -195,6 +197,7 @@ def perform(one: Experiment, argv: list[str] | None = None) -> int:
     if place:
         results.check_writable(place)
     arguments.work = results.Work(one.module, one.name, arguments, NOT_PART_OF_THE_RESULT | {"changed"})
+    check_place(arguments)
     made_by = results.made_by(one.module, arguments.changed)  # before it runs: somebody may edit it meanwhile
     try:
         found = one.measure(arguments)
@@ -217,6 +220,21 @@ def perform(one: Experiment, argv: list[str] | None = None) -> int:
     if diverged:
         note(f"{parser.prog}: {counted(diverged, 'training')} diverged")
     return 1 if diverged or arguments.work.unfinished else 0
+
+
+def check_place(arguments: argparse.Namespace):
+    """Find out before anything is written whether the device is there and the cluster answers, with the same code."""
+    device, address = getattr(arguments, "device", "cpu"), getattr(arguments, "cluster", None)
+    if device == "cpu" and address is None:
+        return
+    from lab import devices, pools  # and torch, which a script without either may not need
+
+    if address is None:
+        devices.trusted(device)
+    else:
+        work = getattr(arguments, "work", None)  # rerun.py has none: each of its experiments looks itself
+        with pools.cluster(address, *((work.made_of, work.module) if work else ())) as workers:
+            workers.everywhere(devices.trusted, device)
 
 
 def run(measure, tell, draw=None, options=None):

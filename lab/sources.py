@@ -14,9 +14,23 @@ LIBRARIES = ("numpy", "torch")
 
 def digest(module: str) -> str:
     """A few letters that stand for the code of a module, the code it imports and the libraries it runs on."""
-    parts = [path.read_bytes() for path in sorted(files_of(module))]
-    parts += [sys.version.encode(), *(metadata.version(name).encode() for name in LIBRARIES)]
-    return hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:16]
+    return _sum(sys.version, *made_of(module).values())
+
+
+def made_of(module: str) -> dict[str, str]:
+    """The same apart: letters for the code, and the version of each library."""
+    code = _sum(*(_sum_of_file(path) for path in sorted(files_of(module))))
+    return {"code": code} | {name: metadata.version(name) for name in LIBRARIES}
+
+
+@functools.cache
+def _sum_of_file(path: Path) -> str:
+    """Of the file as it was when it was first asked for: what a process has imported stays as it was, too."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _sum(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def files_of(module: str) -> set[Path]:

@@ -11,7 +11,7 @@
 
     def train(config: Config, checkpoint: Checkpoint) -> dict:
         ...                                              # set up; descend (lab/descent.py); score
-        return asdict(config) | {"accuracy": accuracy}
+        return settings(config) | {"accuracy": accuracy}
 
     records = trainings.run(train, configs, arguments)
 
@@ -119,8 +119,8 @@ def run(
 ) -> list[dict]:
     """Train each configuration; the records, in the order of ``configs``.
 
-    ``arguments`` has ``jobs``, ``cluster`` and ``work``. A configuration's ``device``, if it has one, is where it runs:
-    without ``jobs`` there is one training per core of the CPU, or one per device elsewhere. The longest start first.
+    ``arguments`` has ``jobs``, ``cluster`` and ``work``. A configuration's ``device``, if any, is where it runs:
+    without ``jobs`` there is one training per core of the CPU, or some per device elsewhere. The longest start first.
     ``line``, where given, is what a person is told of a training's record as soon as it ends.
     """
     torch.set_num_threads(1)  # here too: what is computed from the records depends on cores no more than they do
@@ -139,7 +139,10 @@ def run(
     bar = Bar(folders, {key: str(config) for key, config in trainings.items()}, costs, todo)
     devices = {getattr(config, "device", "cpu") for config in trainings.values()}
     cluster = arguments.cluster
-    pool = partial(pools.cluster, cluster) if cluster is not None else partial(pools.processes, arguments.jobs, devices)
+    if cluster is not None:
+        pool = partial(pools.cluster, cluster, work.made_of, work.module)
+    else:
+        pool = partial(pools.processes, arguments.jobs, devices)
     place = str(work.folder.relative_to(ROOT) if work.folder.is_relative_to(ROOT) else work.folder)
     calls = {key: (train, trainings[key], place, key, token) for key in todo}
     try:
@@ -196,7 +199,7 @@ def _train_one(train, config, place: str, key: str, token: str) -> dict:
         try:
             record = train(config, Checkpoint(folder, str(config), token))
         except Diverged as error:
-            record = asdict(config) | {"diverged_at_step": error.step}
+            record = settings(config) | {"diverged_at_step": error.step}
         if not shared:  # on a cluster that shares no folder with the command, nobody else would remove it
             shutil.rmtree(folder, ignore_errors=True)
         return _plain(record)
@@ -228,6 +231,11 @@ def _stored(folder: Path) -> dict | None:
 
 def _sum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def settings(config) -> dict:
+    """What a record says of its configuration: all but the device, which doesn't change what was asked."""
+    return {name: value for name, value in asdict(config).items() if name != "device"}
 
 
 def key_of(config) -> str:

@@ -69,6 +69,8 @@ def run(layer, x, state=None, ids=None):
     if not isinstance(layer, nn.RNNBase):  # one of scans.py's, which takes ids itself
         return layer(x, state, ids)
     check(layer)
+    if x.device.type != "cpu":  # which has layers of its own for this
+        return layer(x if ids is None else nn.functional.embedding(ids, x), state)
     z, W_h = input_product(layer, x), layer.weight_hh_l0
     if state is None:
         zeros = x.new_zeros(1, (x if ids is None else ids).shape[1], layer.hidden_size)
@@ -160,7 +162,10 @@ def d_inputs(z, ids, D):
     """The gradient at z from the gradient at the gates' arguments; rows looked up more than once collect a sum."""
     if ids is None:
         return D
-    dz = torch.zeros_like(z).index_add_(0, ids.reshape(-1), flat(D))
+    if z.device.type == "cpu":
+        dz = torch.zeros_like(z).index_add_(0, ids.reshape(-1), flat(D))
+    else:  # as a product, which adds in the same order each time
+        dz = nn.functional.one_hot(ids.reshape(-1), len(z)).to(D).t() @ flat(D)
     give(D)
     return dz
 

@@ -38,10 +38,7 @@ class CharRNN(nn.Module):
         self.linear = nn.Linear(hidden, vocabulary)
 
     def forward(self, ids, state=None):
-        if ids.device.type == "cpu":
-            h, state = cells.run(self.rnn, self.embedding.weight, state, ids)  # (time, batch, hidden)
-        else:
-            h, state = self.rnn(self.embedding(ids), state)
+        h, state = cells.run(self.rnn, self.embedding.weight, state, ids)  # (time, batch, hidden)
         return self.linear(h), state  # (time, batch, vocabulary)
 
 
@@ -71,12 +68,11 @@ def evaluating(model):
 
 def score(model, x, y, state=None, chunk=CHUNK):
     """Bits of each next character y after x (time, batch), chunk by chunk with the state carried along."""
-    bits = []
+    nats = []
     for ids, following in zip(x.split(chunk), y.split(chunk), strict=True):
         logits, state = model(ids, state)
-        nats = F.cross_entropy(logits.flatten(0, 1), following.flatten(), reduction="none").view(following.shape)
-        bits.append(nats.cpu().double() / math.log(2))
-    return torch.cat(bits)  # (time, batch)
+        nats.append(F.cross_entropy(logits.flatten(0, 1), following.flatten(), reduction="none").view(following.shape))
+    return torch.cat(nats).cpu().double() / math.log(2)  # (time, batch)
 
 
 def evaluate(model, ids, chunk=CHUNK):
@@ -106,8 +102,13 @@ def generate(model, prompt, count, temperature, generator):
     with evaluating(model):
         for _ in range(count):
             logits, state = model(ids, state)
-            z = logits[-1, 0, :-1].cpu().double()  # without the last, which stands for characters it doesn't know
-            z = (z - z.max()) / temperature if temperature else torch.where(z == z.max(), 0.0, -math.inf)
-            ids = torch.multinomial(z.softmax(0), 1, generator=generator)[:, None].to(prompt.device)
-            written.append(ids.item())
+            written.append(choose(logits[-1, 0], temperature, generator))
+            ids = ids.new_tensor([[written[-1]]])
     return written
+
+
+def choose(logits, temperature, generator):
+    """The id of a character, by the odds of all but the last, which stands for those that the model doesn't know."""
+    z = logits[:-1].cpu().double()
+    z = (z - z.max()) / temperature if temperature else torch.where(z == z.max(), 0.0, -math.inf)
+    return torch.multinomial(z.softmax(0), 1, generator=generator).item()

@@ -21,6 +21,7 @@ from collections import namedtuple
 import torch
 from torch import nn
 
+from lab import devices
 from layers import attention, cells
 
 DIGITS = 10
@@ -57,7 +58,7 @@ class Seq2Seq(nn.Module):
         """
         lengths = lengths_of(source.cpu()) if lengths is None else lengths
         padded = (lengths < source.shape[1]).any()
-        lengths = lengths.to(source.device)
+        lengths = devices.send(lengths, source.device)
         padding = is_padding(source, lengths).t() if padded else None  # (source, batch)
         ids = source.clamp(min=0).t()  # (source, batch)
         states, last = cells.run(self.encoder, self.embed.weight, ids=ids)  # (source, batch, hidden)
@@ -104,9 +105,9 @@ class Seq2Seq(nn.Module):
         return self.output(h).transpose(0, 1)
 
     @torch.no_grad()
-    def write(self, source, steps):
+    def write(self, source, steps, lengths=None):
         """Free-running: digits (batch, steps), each step reading the digit that the last one chose, and the weights."""
-        memory = self.encode(source)
+        memory = self.encode(source, lengths)
         digit, h = torch.full_like(source[:, 0], START), memory.h
         written, looked = [], []
         for _ in range(steps):

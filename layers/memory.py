@@ -9,8 +9,10 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from lab import devices
 from layers import cells, scans
 
+CPU = torch.device("cpu")
 NOISE = 0.1  # standard deviation
 CELLS = {  # the layer, and the bias of an LSTM's forget gate where it isn't left as torch draws it
     "RNN": (nn.RNN, None),
@@ -55,12 +57,12 @@ class Model(nn.Module):
         return self.readout(h[-1])[:, 0]
 
 
-def sequences(generator, delay, count, noise=NOISE):
+def sequences(generator, delay, count, noise=NOISE, device=CPU):
     """Inputs (1 + delay, count, 1), and the bit (count,) that is the first of each and nowhere else."""
     x = noise * torch.randn(1 + delay, count, 1, generator=generator)
     bit = torch.randint(2, (count,), generator=generator).float()
     x[0, :, 0] = bit
-    return x, bit
+    return devices.send(x, device), devices.send(bit, device)
 
 
 def gradient_at_first_state(model, x, bit):
@@ -72,4 +74,5 @@ def gradient_at_first_state(model, x, bit):
         parts = [state := state.detach().requires_grad_()]
     loss = binary_cross_entropy_with_logits(model(x[1:], state), bit, reduction="sum")
     gradient = torch.cat(torch.autograd.grad(loss, parts), dim=2)[0]  # (batch, state), or (batch, key, value)
-    return gradient.double().flatten(1).norm(dim=1).mean().item()  # in float32 the squares of what is below 1e-23 are 0
+    # In float32 the squares of what is below 1e-23 are 0; float64 is the CPU's, not every device has it.
+    return gradient.cpu().double().flatten(1).norm(dim=1).mean().item()

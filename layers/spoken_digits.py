@@ -20,8 +20,9 @@ LANGUAGE = 0  # seed of what the digits sound like, which all trainings share
 ROUND = 20  # frames: batches are padded to a multiple, since cells.py keeps buffers for every length it has seen
 
 # Sound (batch, time, feature); frames (batch,) of each item; the segment of its string that every frame belongs to
-# (batch, time): silence, digit, silence, ..., digit, silence, as the states of CTC; and one right path (batch, time).
-Speech = namedtuple("Speech", "sound frames segments path")
+# (batch, time): silence, digit, silence, ..., digit, silence, as the states of CTC; one right path (batch, time); and
+# which frames aren't padding, by their numbers in the flattened batch.
+Speech = namedtuple("Speech", "sound frames segments path within", defaults=[None])
 
 
 def random_strings(count, length, draws):
@@ -51,4 +52,5 @@ def speak(strings, draws):
     sound += NOISE * torch.randn(sound.shape, generator=draws)
     # The right path of framewise supervision: a digit's label is that of its middle half, so that equal neighbours
     # stay apart.
-    return Speech(sound, frames, segments, label.where((position >= 0.25) & (position < 0.75), BLANK))
+    path = label.where((position >= 0.25) & (position < 0.75), BLANK)
+    return Speech(sound, frames, segments, path, (t < frames[:, None]).flatten().nonzero()[:, 0])

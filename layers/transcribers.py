@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from layers import attention, cells
-from layers.ctc import BLANK, align, beam_search, best_path, ctc_loss
+from layers.ctc import BLANK, CTCLoss, align, beam_search, best_path
 from layers.encoder_decoder import is_padding, reverse
 from layers.spoken_digits import FEATURES, LABELS
 
@@ -54,12 +54,12 @@ class FrameModel(nn.Module):
     @torch.no_grad()
     def frames_labelled(self, speech):
         """How many frames have a label rather than a blank as their most probable one."""
-        return (self(speech).argmax(2) != BLANK)[~is_padding(speech.sound, speech.frames)].sum().item()
+        return (self(speech).argmax(2) != BLANK).flatten()[speech.within].sum().item()
 
     @torch.no_grad()
     def show(self, speech, strings):
         """What one item's frames say, and where the paths of its string are."""
-        log_probs, T = self(speech), speech.frames[0]
+        log_probs, T = self(speech), speech.frames[0].item()
         _, occupancy, _ = align(log_probs, strings, speech.frames, torch.full_like(speech.frames, strings.shape[1]))
         shown = {"segments": speech.segments, "posteriors": log_probs.exp(), "occupancy": occupancy}
         return {name: values[0, :T].tolist() for name, values in shown.items()}
@@ -70,8 +70,7 @@ class Framewise(FrameModel):
 
     def loss(self, speech, strings):
         """A mean over frames."""
-        within = ~is_padding(speech.sound, speech.frames)
-        return F.nll_loss(self(speech)[within], speech.path[within])
+        return F.nll_loss(self(speech).flatten(0, 1)[speech.within], speech.path.flatten()[speech.within])
 
 
 class CTC(FrameModel):
@@ -80,7 +79,8 @@ class CTC(FrameModel):
     def loss(self, speech, strings):
         """A mean over labels."""
         lengths = torch.full_like(speech.frames, strings.shape[1])
-        return ctc_loss(self(speech), strings, speech.frames, lengths).sum() / strings.numel()
+        # Without the checks of ctc_loss, which would wait for the device at every step: these strings have a loss.
+        return CTCLoss.apply(self(speech), strings, speech.frames, lengths).sum() / strings.numel()
 
 
 class Writer(nn.Module):
@@ -140,7 +140,7 @@ class Writer(nn.Module):
     def show(self, speech, strings):
         """Where one item's steps look."""
         _, weights = self.write(speech, strings.shape[1] + 1)
-        T = speech.frames[0]
+        T = speech.frames[0].item()
         return {"segments": speech.segments[0, :T].tolist(), "weights": weights[:, 0, :T].tolist()}
 
 

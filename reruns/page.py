@@ -24,6 +24,7 @@ def page(entries: list[Entry], published: dict, claims: list, folder: Path) -> s
         " machine, its figure, and the figures that the post published beside ours. The numbers are in the `.json`"
         " files, unrounded, with the machine and the versions that they come from.",
         "\n".join(f"- [{entry.name}](#{entry.name}): {_claim(entry)}" for entry in entries),
+        *_side_by_side(entries, folder, machines),
         "## What the post concludes, and what is claimed beyond it",
         "Each claim is code (`reruns/claims/`) that judges our saved figures, and the post's own where it printed"
         " enough of them. Spans are from the lowest to the highest of the seeds.",
@@ -60,34 +61,62 @@ def _experiment(entry: Entry, published: dict, folder: Path, machines: list[str]
     parts = [f"## {name}", _claim(entry), _environment(record), f"```text\n{text}\n```"]
     if (folder / f"{name}.png").exists():
         parts.append(f"![{_claim(entry).replace('[', '(').replace(']', ')')}]({name}.png)")
-    parts += _beside("published", comparing.with_published(record, published, posts_own_text=False))
-    for machine in machines:
-        if (folder / machine / f"{name}.json").exists():
-            other = results.load(name, folder / machine)
-            parts += [f"### {name} on {machine}", _environment(other), f"[printed there]({machine}/{name}.txt)"]
-            parts += _beside(f"saved, against {machine}", comparing.with_saved(other, record))
-    return parts
+    there = {machine: results.load(name, folder / machine) for machine in _those_with(entry, folder, machines)}
+    if there:
+        parts.append("Printed " + ", ".join(f"[on {machine}]({machine}/{name}.txt)" for machine in there) + ".")
+    return parts + _beside(record, there, published)
+
+
+def _those_with(entry: Entry, folder: Path, machines: list[str]) -> list[str]:
+    return [machine for machine in machines if (folder / machine / f"{entry.name}.json").exists()]
+
+
+def _side_by_side(entries: list[Entry], folder: Path, machines: list[str]) -> list[str]:
+    """What other machines are, and how many of their numbers are those of the reference machine: a column for each."""
+    if not machines:
+        return []
+    environments, rows = {}, []
+    for entry in entries:
+        cells = dict.fromkeys(machines, "")
+        for machine in _those_with(entry, folder, machines):
+            other = results.load(entry.name, folder / machine)
+            environments.setdefault(machine, {})[_environment(other)] = None
+            found = comparing.with_saved(other, results.load(entry.name, folder))
+            cells[machine] = in_words(each.verdict for each in found)
+        rows.append([f"[{entry.name}](#{entry.name})", *cells.values()])
+    told = "\n".join(f"- {machine}: {' '.join(environments.get(machine, ()))}" for machine in machines)
+    return ["## Other machines", told, _table(["numbers beside those saved here", *machines], rows)]
+
+
+def _table(head: list[str], rows: list[list]) -> str:
+    cells = ["".join(f" {cell} |" if cell != "" else " |" for cell in row) for row in (head, *rows)]
+    return "\n".join("|" + row for row in (cells[0], "---|" * len(head), *cells[1:]))
 
 
 def _environment(record: dict) -> str:
     versions = record["environment"]
     libraries = ", ".join(f"{name} {versions[name]}" for name in ("numpy", "torch") if name in versions)
-    return f"{versions['processor']}, {versions['cores']} cores, {versions['device']}; {libraries}."
+    device = " ".join(versions[name] for name in ("device", "device_name", "driver") if name in versions)
+    return f"{versions['processor']}, {versions['cores']} cores, {device}; {libraries}."
 
 
-def _beside(title: str, comparisons: list[comparing.Comparison]) -> list[str]:
-    """How many figures agree, and a table of those that are not simply the same."""
+def _beside(record: dict, there: dict[str, dict], published: dict) -> list[str]:
+    """How many of the post's figures agree, and a table of those that aren't simply the same on every machine."""
+    comparisons = comparing.with_published(record, published, posts_own_text=False)
     if not comparisons:
         return []
     reasons = sorted({c.why for c in comparisons if c.verdict == comparing.NOT_COMPARED and c.why})
     told = in_words(c.verdict for c in comparisons)
-    parts = [f"Figures {title}: {told}" + (f" ({'; '.join(reasons)})" if reasons else "") + "."]
-    rows = [c for c in comparisons if c.verdict in SHOWN_VERDICTS or (c.why == comparing.OTHER_TEXT and _number(c))]
-    if rows:
-        table = [f"| figure | {title} | ours | |", "|---|---|---|---|"]
-        table += [f"| {c.path} | {c.theirs} | {c.printed} | {_why(c)} |" for c in rows]
-        parts.append("\n".join(table))
-    return parts
+    parts = [f"Figures published: {told}" + (f" ({'; '.join(reasons)})" if reasons else "") + "."]
+    columns = [comparing.with_published(other, published, posts_own_text=False) for other in there.values()]
+    rows = [
+        [c.path, c.theirs, c.printed, *(other.printed for other in others), _why(c)]
+        for c, *others in zip(comparisons, *columns, strict=True)
+        if c.verdict in SHOWN_VERDICTS
+        or (c.why == comparing.OTHER_TEXT and _number(c))
+        or any(other.printed != c.printed for other in others)
+    ]
+    return [*parts, _table(["figure", "published", "ours", *there, ""], rows)] if rows else parts
 
 
 def _number(comparison: comparing.Comparison) -> bool:

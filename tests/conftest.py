@@ -1,9 +1,14 @@
-"""What tests share: one thread, trainings in this process, small texts to read."""
+"""What tests share: one thread, trainings in this process, small texts to read, a Dask cluster."""
 
+import os
+import socket
+import subprocess
 import sys
+import time
 import uuid
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +59,35 @@ def write_corpus(tmp_path):
         return folder
 
     return write
+
+
+@pytest.fixture
+def start_cluster(tmp_path):
+    """Start a Dask scheduler with a worker in each of these folders; they share nothing with us but the machine."""
+    pytest.importorskip("distributed")
+    dask = Path(sys.executable).parent / "dask"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    environment = {**os.environ, "TOY_FOLDER": str(tmp_path)}
+    processes = []
+
+    def start(*folders):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            host, port = map(str, free.getsockname())
+        worker = [sys.executable, "-m", "dask", "worker", f"tcp://{host}:{port}"]  # -m: its folder comes before ours
+        worker += ["--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        processes.append(
+            subprocess.Popen([dask, "scheduler", "--host", host, "--port", port, "--no-dashboard"], **quiet)
+        )
+        processes.extend(subprocess.Popen(worker, cwd=cwd, env=environment, **quiet) for cwd in folders)
+
+        while True:
+            with suppress(ConnectionRefusedError):
+                socket.create_connection((host, port)).close()
+                return f"{host}:{port}"
+            time.sleep(0.05)
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()

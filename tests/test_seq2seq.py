@@ -155,7 +155,8 @@ def test_scores_say_what_a_model_with_known_mistakes_does(monkeypatch, task):
     class Scripted(torch.nn.Module):
         embed = torch.nn.Embedding(1, 1)
 
-        def write(self, source, steps):
+        def write(self, source, steps, lengths):
+            assert lengths.tolist() == [3] * 100
             assert torch.equal(source, new) and steps == 3
             written = source.flip(1) if task == "reverse" else source.clone()
             written[:10, 2] += 1
@@ -167,7 +168,7 @@ def test_scores_say_what_a_model_with_known_mistakes_does(monkeypatch, task):
                     weights[step, position + 1] = 0.25
             return written, weights
 
-        def forward(self, source, target):
+        def forward(self, source, target, lengths):
             wrong = F.one_hot(target, 12).float()  # (batch, target, digits and more)
             wrong[:20, 1, 11] = 2.0
             return wrong

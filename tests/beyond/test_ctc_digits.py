@@ -25,7 +25,7 @@ def small(monkeypatch):
 
 def heard(order):
     generator = torch.Generator().manual_seed(0)
-    return digits.hear(digits.random_strings(5, 4, generator), order, generator, "cpu")
+    return digits.hear(digits.random_strings(5, 4, generator), order, generator, torch.device("cpu"))
 
 
 def test_reversed_changes_what_is_wanted_and_not_what_is_heard():

@@ -1,16 +1,18 @@
 """lab.devices: names of devices, and a self-check that finds the faults that recurrent layers have had on some."""
 
 import copy
+import multiprocessing
 from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 
-from lab import devices
+from lab import devices, pools
 from lab.errors import UserError
 
 CPU = torch.device("cpu")
+CUDA = torch.version.cuda
 
 
 def fault_of(kind, spoil=None):
@@ -129,3 +131,44 @@ def test_a_device_that_is_not_there_is_refused_with_those_that_are(monkeypatch, 
     monkeypatch.setattr(torch, "backends", SimpleNamespace(mps=SimpleNamespace(is_available=lambda: True)))
     with pytest.raises(UserError, match=r"there is cpu, cuda, cuda:0, cuda:1, mps$"):
         devices.pick(name)
+
+
+def test_a_gpu_is_named_in_the_record_and_the_cpu_is_not(monkeypatch):
+    monkeypatch.setattr(devices, "available", lambda: ["cpu", "cuda"])
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda name: f"a GPU called {name}")
+    line = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Release Build\nGCC version:  gcc 11.4.0\n"
+    monkeypatch.setattr(devices.Path, "read_text", lambda path, encoding: line)
+    assert devices.about("cuda") == {"device_name": "a GPU called cuda", "driver": f"535.104.05, CUDA {CUDA}"}
+    assert devices.about("cpu") == devices.about("cuda:7") == {}  # the second: of a cluster's worker
+    monkeypatch.setattr(devices.Path, "read_text", lambda path, encoding: "")
+    assert devices.about("cuda")["driver"] == f"unknown, CUDA {CUDA}"
+
+
+@pytest.mark.parametrize(
+    "jobs, names, gpus, cores, side_by_side",
+    [
+        (None, {"cpu"}, 0, 6, 6),
+        (None, {"cuda"}, 1, 16, 4),
+        (None, {"cuda"}, 2, 16, 8),
+        (None, {"cuda"}, 2, 6, 6),
+        (None, {"cuda:1"}, 2, 16, 4),
+        (None, {"mps"}, 0, 10, 4),
+        (5, {"cuda"}, 1, 2, 5),
+    ],
+)
+def test_trainings_share_a_gpu_as_far_as_there_are_cores(monkeypatch, jobs, names, gpus, cores, side_by_side):
+    made = []
+    monkeypatch.setattr(pools, "available_cores", lambda: cores)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    pool = SimpleNamespace(shutdown=lambda: None)
+    monkeypatch.setattr(pools, "ProcessPoolExecutor", lambda count, *rest: made.append(count) or pool)
+    with pools.processes(jobs, names):
+        assert made == [side_by_side]
+
+
+def test_processes_take_the_gpus_in_turn(monkeypatch):
+    taken, counter = [], multiprocessing.Value("i", 0)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    for _ in range(5):
+        pools.take_turn(counter, 2)
+    assert taken == [0, 1, 0, 1, 0]

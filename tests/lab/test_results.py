@@ -193,6 +193,7 @@ def tree(tmp_path, monkeypatch):
 
 def work(**arguments):
     sources._imported.cache_clear()
+    sources._sum_of_file.cache_clear()
     return results.Work("some", "some", Namespace(**arguments), {"outputs", "jobs"})
 
 

@@ -65,7 +65,9 @@ def parser(**options):
 
 def test_changed_names_what_differs_from_the_defaults_and_can_change_a_result(tmp_path):
     assert parser().parse_args([]).changed == {}
-    given = ["--jobs", "1", "--cluster", "here:1", "--outputs", str(tmp_path), "--steps", "10", "--device", "cpu"]
+    for place in (["--jobs", "1"], ["--cluster", "here:1"]):
+        assert parser().parse_args(place).changed == {}
+    given = ["--jobs", "1", "--outputs", str(tmp_path), "--steps", "10", "--device", "cpu"]
     assert parser().parse_args(given).changed == {}
     assert parser().parse_args(["--steps", "11", "--device", "cuda"]).changed == {"steps": 11, "device": "cuda"}
 

@@ -11,11 +11,10 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from argparse import Namespace
 from concurrent.futures import BrokenExecutor, Executor, Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -413,7 +412,8 @@ def test_a_worker_that_shares_no_folder_leaves_nothing_there_and_its_record_here
             return future
 
     @contextmanager
-    def cluster(address):
+    def cluster(address, made_of, module):
+        assert (module, made_of) == ("toy_training", sources.made_of("toy_training"))
         yield There()
 
     monkeypatch.setattr(pools, "cluster", cluster)
@@ -426,44 +426,37 @@ def test_a_worker_that_shares_no_folder_leaves_nothing_there_and_its_record_here
     assert run(work(), cluster="there:1") == expected
 
 
-@pytest.fixture
-def scheduler(tmp_path):
-    """A Dask scheduler with two workers that share nothing with us but the machine and its disk."""
-    pytest.importorskip("distributed")
-    dask = Path(sys.executable).parent / "dask"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        host, port = map(str, free.getsockname())
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    worker = [dask, "worker", f"tcp://{host}:{port}", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
-    environment = {**os.environ, "TOY_FOLDER": str(tmp_path)}
-    processes = [subprocess.Popen([dask, "scheduler", "--host", host, "--port", port, "--no-dashboard"], **quiet)]
-    processes += [subprocess.Popen(worker, cwd=TESTS, env=environment, **quiet) for _ in range(2)]
-
-    def is_up():
-        with suppress(ConnectionRefusedError):
-            return socket.create_connection((host, port)).close() is None
-
-    wait_until(is_up)
-    yield f"{host}:{port}"
-    for process in processes:
-        process.kill()
-        process.wait()
+def test_a_dask_worker_killed_in_the_middle_loses_nothing(start_cluster, tmp_path, expected):
+    toy = Toy(tmp_path)
+    with toy.held_at(20, count=2) as held:
+        command = toy.start("--cluster", start_cluster(tmp_path, tmp_path))
+        os.kill(held()[0], signal.SIGKILL)
+        wait_until(lambda: gone(held()[0]))
+    _, messages = command.communicate()
+    assert command.returncode == 0, messages
+    assert toy.saved() == expected
 
 
-def test_a_dask_worker_killed_in_the_middle_loses_nothing(scheduler, work, tmp_path, expected, monkeypatch):
-    monkeypatch.setattr(pools, "CLUSTER_SECONDS", PATIENCE)
-    toy = Toy(tmp_path / "toy")
-    toy.folder = tmp_path
-
-    def kill():
-        with toy.held_at(20, count=2) as held:
-            os.kill(held()[0], signal.SIGKILL)
-            wait_until(lambda: gone(held()[0]))
-
-    (killer := threading.Thread(target=kill, daemon=True)).start()
-    assert run(work(), cluster=scheduler) == expected
-    killer.join()
+@pytest.mark.parametrize("what", ["code", "torch"])
+def test_a_worker_that_has_other_code_or_another_torch_trains_nothing(start_cluster, tmp_path, what):
+    """It stands in a copy of its own: with an edited module far below the script, or with another version of torch."""
+    there = tmp_path / "there"
+    there.mkdir()
+    Toy(there)
+    toy = Toy(tmp_path)
+    if what == "code":
+        with open(there / "lab" / "descent.py", "a", encoding="utf-8") as file:
+            file.write("# edited\n")
+    else:
+        (there / "torch-1.0.dist-info").mkdir()
+        (there / "torch-1.0.dist-info" / "METADATA").write_text("Name: torch\nVersion: 1.0\n", encoding="utf-8")
+    command = toy.start("--cluster", start_cluster(there))
+    output, messages = command.communicate()
+    *before, last = messages.splitlines()
+    assert (command.returncode, output) == (2, "") and all("no workers yet" in note for note in before), messages
+    other = f"torch 1.0, here it is {torch.__version__}: start it anew" if what == "torch" else "code "
+    assert f"the worker in {there} on {socket.gethostname()} has {other}" in last
+    assert not list(tmp_path.glob("work/*")) and not (tmp_path / "out").exists()
 
 
 def test_a_server_that_is_no_scheduler_is_refused(work, monkeypatch):

@@ -29,7 +29,8 @@ def build(model):
 
 def alone(speech, i):
     T = speech.frames[i]
-    return Speech(speech.sound[i : i + 1, :T], T[None], speech.segments[i : i + 1, :T], speech.path[i : i + 1, :T])
+    sound, segments, path = (part[i : i + 1, :T] for part in (speech.sound, speech.segments, speech.path))
+    return Speech(sound, T[None], segments, path, torch.arange(T))
 
 
 @pytest.mark.parametrize("model", [Framewise, CTC, Writer])

@@ -42,4 +42,4 @@ def test_a_new_experiment_is_run_compared_drawn_and_reported(house):
     assert house.run("rerun.py", "--report").returncode == 0
     page = (house.outputs / "README.md").read_text(encoding="utf-8")
     assert "## drawn\n\nAn experiment that computes next to nothing" in page and "](drawn.png)" in page
-    assert "Figures published: 2 the same, 1 differ." in page and "### drawn on here" in page
+    assert "Figures published: 2 the same, 1 differ." in page and "[on here](here/drawn.txt)" in page

@@ -1,6 +1,7 @@
 """Running again (reruns/running.py): interrupted anywhere, the same command goes on and ends with the same files."""
 
 import os
+import shutil
 import signal
 import time
 from argparse import Namespace
@@ -8,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import toy_training
 
 from reruns import catalogue, running
 
@@ -185,3 +187,20 @@ def test_a_rerun_that_replaces_what_was_saved_is_compared_with_what_was_there(ho
     done = house.run("rerun.py", "--outputs", "outputs")
     assert done.returncode == 1 and "    saved: curve.1: 2 here, 3 there\n" in done.stdout
     assert house.results("first")["curve"] == [1, 2, 4]
+
+
+def test_one_cluster_trains_for_all_sweeps(house, start_cluster):
+    """Two sweeps at a time, with the results of one that trains alone, here."""
+    for name in ("one", "two"):
+        shutil.copy(toy_training.__file__, house.folder / f"{name}.py")
+    with open(house.folder / "reruns" / "catalogue.py", "a", encoding="utf-8") as file:
+        file.write("\nCHAPTERS = {'Toys': ['one', 'two']}\n")
+    done = house.run("rerun.py", "--all", "--cluster", start_cluster(house.folder, house.folder), "--outputs", "there")
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[:2] for line in sorted(done.stdout.splitlines()) if "cluster" in line] == [
+        ["one", "cluster"],
+        ["two", "cluster"],
+    ]
+    assert house.run("one.py").returncode == 0
+    for name in ("one", "two"):
+        assert house.results(name, house.folder / "there") == house.results("one")

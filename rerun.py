@@ -19,11 +19,10 @@ However a rerun is interrupted, the same command goes on from there. What lies i
 if the same code made it from the same arguments and text.
 """
 
-import json
 from argparse import Namespace
 
 from lab import results, script
-from lab.errors import ROOT, SAVED, UserError, shown
+from lab.errors import SAVED, UserError, shown
 from reruns import catalogue, claims, page, redrawing, telling
 
 # What each mode understands, the one without an option of its own last.
@@ -41,7 +40,7 @@ def main(argv=None):
     entries = catalogue.entries()
     mode, arguments = parse(argv, entries)
     folder = arguments.compare or arguments.outputs or SAVED
-    published = json.loads((ROOT / "data" / "published.json").read_text(encoding="utf-8"))
+    published = results.published()
     if mode not in ("rerun", "check_machine"):
         held = [entry for entry in entries.values() if (folder / f"{entry.name}.json").exists()]
         if not held:
@@ -61,7 +60,9 @@ def main(argv=None):
         chosen = [entries[name] for name in arguments.names] or held
         summary = telling.Summary(published, read_text(arguments, chosen))
         for entry in chosen:
-            summary.tell(entry, results.load(entry.name, folder))
+            record = results.load(entry.name, folder)
+            with results.understood(folder / f"{entry.name}.json", SAVED / f"{entry.name}.json"):
+                summary.tell(entry, record)
         return summary.close()
     chosen = chosen_of(arguments, entries)
     check_place(arguments)

@@ -131,7 +131,11 @@ def measure(arguments):
         has = script.counted(len(text.validation), "character")
         raise UserError(f"the validation text has {has}: a window takes {LENGTH}")
     if arguments.load:
-        runs = [{"task": "as saved", **look_at(*char_files.load(file, text), text)} for file in arguments.load]
+        loaded = [char_files.load(file, text) for file in arguments.load]
+        runs = [
+            {"task": "as saved" + ", trained on another text" * settings.other_text, **look_at(model, settings, text)}
+            for model, settings in loaded
+        ]
     else:
         on_text = [charlm.Config(c, seed, steps=arguments.steps, **where) for c in TEXT_CELLS for seed in SEEDS]
         on_bits = [recall.Config(c, DELAY, seed) for c in BIT_CELLS for seed in SEEDS]
@@ -213,7 +217,11 @@ def options(parser):
         "--steps", type=script.positive_int, default=TEXT_STEPS, metavar="N", help="of training on text"
     )
     parser.add_argument(
-        "--load", nargs="+", metavar="FILE", help="train nothing: look at models that charlm.py --save wrote"
+        "--load",
+        nargs="+",
+        metavar="FILE",
+        type=script.file,
+        help="train nothing: look at models that charlm.py --save wrote",
     )
     corpus.add_argument(parser)
     parser.add_jobs()

@@ -35,7 +35,8 @@ class Claim:
             found = [results.load(name, folder)["results"] for name in self.needs]
         except UserError as error:
             return UNDECIDED, str(error)
-        return self.judge(*found)
+        with results.understood(*(Path(folder) / f"{name}.json" for name in self.needs)):
+            return self.judge(*found)
 
     def on_published(self, published: dict) -> tuple[str, str] | None:
         """The same for the figures that the post printed, or None where it printed less than the claim looks at."""

@@ -16,20 +16,20 @@ from lab import plots, results, script, sources
 from lab.errors import SAVED, Diverged, UserError
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "ten", "1e3", "١٢x"])
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "ten", "1e3", "١٢x", "1000000001", "9" * 31, "9" * 5000])
 def test_a_count_has_to_be_a_whole_number_of_at_least_one(text):
     with pytest.raises(argparse.ArgumentTypeError, match="at least 1"):
         script.positive_int(text)
 
 
-@pytest.mark.parametrize("text", ["-1", "1.5", "", "x", str(2**63)])
+@pytest.mark.parametrize("text", ["-1", "1.5", "", "x", str(2**32), "9" * 5000])
 def test_a_seed_has_to_be_a_whole_number_that_a_generator_takes(text):
     assert script.seed("0") == 0
-    with pytest.raises(argparse.ArgumentTypeError, match=r"0 to 2\*\*63"):
+    with pytest.raises(argparse.ArgumentTypeError, match="0 to 4,294,967,295, not '"):
         script.seed(text)
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "-inf", "", "x"])
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "-inf", "", "x", "1e39"])
 def test_a_size_has_to_be_a_finite_number_above_zero(text):
     with pytest.raises(argparse.ArgumentTypeError, match="above 0"):
         script.positive_float(text)
@@ -42,7 +42,7 @@ def test_a_temperature_may_be_zero_but_not_negative(text):
         script.non_negative_float(text)
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "x"])
+@pytest.mark.parametrize("text", ["nan", "inf", "x", "1e39", "-1e39"])
 def test_a_number_of_either_sign_has_to_be_finite(text):
     assert script.finite_float("-2.5") == -2.5
     with pytest.raises(argparse.ArgumentTypeError, match="finite"):

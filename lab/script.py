@@ -121,7 +121,7 @@ class Arguments(argparse.ArgumentParser):
         return parsed
 
     def error(self, message):
-        self.exit(2, f"{self.prog}: {' '.join(message.split())} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: {' '.join(message.split())[:500]} (see {self.prog} --help)\n")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter):
@@ -272,7 +272,7 @@ def run_command(main: Callable[[], int | None]):
         if sys.stdout:
             sys.stdout.flush()
     except UserError as error:
-        note(f"{prog}: {error}")
+        note(f"{prog}: {' '.join(str(error).splitlines())}")
         status = 2
     except Diverged as error:
         note(f"{prog}: {error}")

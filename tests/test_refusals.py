@@ -67,6 +67,7 @@ COUNTING = [
     (["corpus", "--posts", "data/posts", "--held-out", " ,", "--into", "elsewhere"], ["--held-out", "names of posts"]),
     (["corpus", "--data", "nowhere"], ["there is no folder nowhere", "corpus.py --posts makes one"]),
     (["ngram", "--data", "nowhere"], ["there is no folder nowhere"]),
+    (["ngram", "--data", "no\nwhere"], ["there is no folder no where"]),
     (["kneser_ney", "--data", "nowhere"], ["there is no folder nowhere"]),
     (["kneser_ney", "--sample", "-3"], ["--sample", "at least 1", "'-3'"]),
     (["kneser_ney", "--sample", "0"], ["--sample", "at least 1"]),

@@ -303,6 +303,13 @@ def test_a_command_whose_output_is_closed_saves_all_the_same(plain):
     assert list(saved) == ["plain.json", "plain.png", "plain.txt"]
 
 
+def test_no_file_comes_in_the_place_of_a_stream_that_is_closed():
+    """What a library writes to standard error would go into it."""
+    code = "import os; from lab import script; script.run_command(lambda: print(os.open(os.devnull, 0)))"
+    done = subprocess.run(f"exec {sys.executable} -c '{code}' <&- 2>&-", shell=True, stdout=subprocess.PIPE, cwd=ROOT)
+    assert done.returncode == 0 and int(done.stdout) > 2
+
+
 def test_an_output_that_takes_nothing_is_one_line(plain):
     done, _ = plain(">/dev/full")
     assert (done.returncode, done.stderr) == (

@@ -11,16 +11,19 @@ Prints, at the end:
     beyond the post: the best step of each learning curve, and models that only count
                                best step   bits/char there  at the last step
     RNN, 3,000 steps         1,979 ± 274     2.579 ± 0.008     2.597 ± 0.013
-    GRU, 3,000 steps         1,082 ± 121     2.455 ± 0.016     2.569 ± 0.003
-    LSTM, 3,000 steps          2,253 ± 0     2.469 ± 0.005     2.489 ± 0.016
+    GRU, 3,000 steps         1,082 ± 130     2.455 ± 0.016     2.569 ± 0.003
+    LSTM, 3,000 steps        2,253 ± 177     2.469 ± 0.005     2.489 ± 0.016
     add-one, context 2                               3.494
     Kneser–Ney, context 5                            2.554
-    modified Kneser–Ney, context 7                   2.473
+    modified Kneser–Ney, context 19                  2.463
     All score the same 57,279 characters. The best step was chosen on them: that flatters it a little.
 
-± is the largest distance of a seed from the mean. A training's seconds are those of its processor's time, the learning
-curve included, the final evaluation not. Model, training and sources: charlm.py. (This script is longer than others
-because char_models_long.py and beyond/scan_models.py train, tell and draw by its functions.)
+± is the largest distance of a seed from the mean. A best step is a point of its learning curve and known no better than
+to the next point, so its ± is at least that distance. Add-one and Kneser–Ney have the context that is best on these
+characters, the modified kind the one that kneser_ney.py chose on training text. A training's seconds are those of its
+processor's time, the learning curve included, the final evaluation not. Model, training and sources: charlm.py. (This
+script is longer than others because char_models_long.py and beyond/scan_models.py train, tell and draw by its
+functions.)
 """
 
 import charlm
@@ -32,10 +35,10 @@ from layers.char_rnn import CELLS
 
 SEEDS = [0, 1, 2]
 RUNS = [(cell, seed, STEPS) for cell in CELLS for seed in SEEDS]
-COUNTING = {  # the experiment that measured each, and where among its results
-    "add-one": ("ngram", lambda found: found),
-    "Kneser–Ney": ("kneser_ney", lambda found: found),
-    "modified Kneser–Ney": ("kneser_ney", lambda found: found["modified"]),
+COUNTING = {  # the experiment that measured each, and which context among its results
+    "add-one": ("ngram", lambda found: best(found)),
+    "Kneser–Ney": ("kneser_ney", lambda found: best(found)),
+    "modified Kneser–Ney": ("kneser_ney", lambda found: found["modified"]["chosen"] or best(found["modified"])),
 }
 JUDGED = ("best_step", "best_validation_bits_per_char", "validation_bits_per_char")
 IN_THE_TABLE = ("cell", "seed", "steps", *JUDGED, "scored_characters")
@@ -69,14 +72,19 @@ def sweep(arguments, models, beside=None):
 
 
 def best_of_counting(text, folder):
-    """The best of each counting model's contexts, as its script saved them for this text."""
-    best = {}
-    for name, (experiment, part) in COUNTING.items():
+    """Each counting model at one context, as its script saved them for this text."""
+    counting = {}
+    for name, (experiment, pick) in COUNTING.items():
         if found := saved_for(text, folder, experiment, name):
-            figures = part(found)
-            bits, context = min(zip(figures["bits_per_char"], figures["context"], strict=True))
-            best[name] = {"context": context, "bits_per_char": bits}
-    return best
+            picked = pick(found)
+            counting[name] = {what: picked[what] for what in ("context", "bits_per_char")}
+    return counting
+
+
+def best(figures):
+    """The context that costs the least on the validation text itself."""
+    bits, context = min(zip(figures["bits_per_char"], figures["context"], strict=True))
+    return {"context": context, "bits_per_char": bits}
 
 
 def saved_for(text, folder, experiment, name):
@@ -108,20 +116,29 @@ def table(runs, counting):
     width = max([22, *map(len, models)])
     yield f"{'':{width}}{'best step':>14}{'bits/char there':>18}{'at the last step':>18}"
     for model, own in models.items():
-        steps, best, last = ([run[name] for run in own] for name in JUDGED)
-        yield f"{model:{width}}{spread(steps, ',.0f'):>14}{spread(best):>18}{spread(last):>18}"
-    for model, best in counting.items():
-        name = f"{model}, context {best['context']}"
-        yield f"{name:{width + 14}}{best['bits_per_char']:18.3f}"
+        steps, lowest, last = ([run[name] for run in own] for name in JUDGED)
+        at = spread(steps, ",.0f", max(to_the_next_point(run) for run in own))
+        yield f"{model:{width}}{at:>14}{spread(lowest):>18}{spread(last):>18}"
+    for model, one in counting.items():
+        name = f"{model}, context {one['context']}"
+        yield f"{name:{width + 14}}{one['bits_per_char']:18.3f}"
     for scored in {run["scored_characters"] for run in runs}:
         yield f"All score the same {scored:,} characters. The best step was chosen on them: that flatters it a little."
 
 
-def spread(values, form=".3f"):
+def to_the_next_point(run):
+    """How far the best step is from the points of its learning curve beside it: it is known no better than that."""
+    points, at = charlm.curve_points(run["steps"]), run["best_step"]
+    beside = [max((p for p in points if p < at), default=at), min((p for p in points if p > at), default=at)]
+    return max(abs(point - at) for point in beside)
+
+
+def spread(values, form=".3f", least=0):
+    """The mean ± the largest distance from it, which is at least ``least``; a single value alone where that is 0."""
     middle = sum(values) / len(values)
-    if len(values) == 1:
+    if len(values) == 1 and not least:
         return format(middle, form)
-    return f"{middle:{form}} ± {max(abs(value - middle) for value in values):{form}}"
+    return f"{middle:{form}} ± {max(least, *(abs(value - middle) for value in values)):{form}}"
 
 
 def draw(found):

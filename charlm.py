@@ -5,6 +5,7 @@ after the first is scored, those that training never showed included. A learning
 the weights of its lowest point on the validation text are kept: --save writes them, and --sample writes from them.
 
     python charlm.py LSTM 0                          trains for 3,000 steps: cell, seed, and steps if you like
+    python charlm.py GPT 0                           the same of a Transformer that reads windows (layers/char_gpt.py)
     python charlm.py GRU 1 500 --sample 300          and writes 300 characters
     python charlm.py GRU 1 500 --save gru.pt
     python charlm.py --load gru.pt --sample 300 --prompt "A gate" --temperature 0.5
@@ -37,7 +38,10 @@ from lab import devices, results, script, trainings
 from lab.descent import Descent
 from lab.errors import Diverged, UserError, note
 from layers import char_files
-from layers.char_rnn import HIDDEN, LAYERS, build, estimate, evaluate, generate
+from layers.char_gpt import SIZES
+from layers.char_lm import CELLS, build, estimate, evaluate, generate
+from layers.char_rnn import HIDDEN
+from layers.selective import HALF_LIVES
 
 STEPS = 3000
 BATCH, WINDOW = 64, 128  # windows a step, characters a window
@@ -45,6 +49,7 @@ LEARNING_RATE, CLIP = 2e-3, 1.0
 POINTS = 30  # of the learning curve
 TRAIN_SAMPLE, VALIDATION_SAMPLE = 160, 512  # characters of the windows that a point is estimated on
 RNN_STEPS = {"RNN": 1.0, "GRU": 2.4, "LSTM": 2.8, "minGRU": 0.9, "linear attention": 2.0}  # what a step costs
+RNN_STEPS |= {"selective state space": 1.2, "fading attention": 1.4, "GPT": 1.9, "larger GPT": 4.8}
 
 KINDS = {
     "*": "trained",
@@ -57,11 +62,11 @@ NOT_RECORDED = {"text", "data", "device", "with_weights"}  # where a training ra
 
 @dataclass(frozen=True)
 class Config:
-    cell: str  # one of LAYERS
+    cell: str  # one of CELLS
     seed: int  # of weights and windows
     text: str  # fingerprint of the text: no other is trained on
     steps: int = STEPS
-    hidden: int = HIDDEN  # units of the layer
+    hidden: int = HIDDEN  # units of the layer, or the width of a GPT
     learning_rate: float = LEARNING_RATE  # AdamW's
     clip: float = CLIP  # the largest norm that a gradient may have
     forget_bias: float | None = None  # of an LSTM's forget gate at the start; None: as torch draws it
@@ -104,10 +109,15 @@ def set_up(config, checkpoint):
     return training, text, ids, validation
 
 
+def curve_points(steps):
+    """The steps of a training after which its learning curve has a point: denser early."""
+    return sorted({max(1, round(steps * (k / POINTS) ** 2)) for k in range(1, POINTS + 1)})
+
+
 def learn(training, ids, validation):
-    """Go through a training, with a curve that is denser early, and keep the weights of its lowest point."""
+    """Go through a training with a learning curve, and keep the weights of its lowest point."""
     steps = training.config.steps
-    points = {max(1, round(steps * (k / POINTS) ** 2)) for k in range(1, POINTS + 1)}
+    points = set(curve_points(steps))
     for step in training:
         if step in points:
             training.log(
@@ -175,8 +185,9 @@ def measure(arguments):
 
 def of_a_training(arguments):
     text, where = read(arguments)
+    hidden = SIZES[arguments.cell].width if arguments.cell in SIZES else arguments.hidden
     config = Config(
-        arguments.cell, arguments.seed, steps=arguments.steps, hidden=arguments.hidden, learning_rate=arguments.lr,
+        arguments.cell, arguments.seed, steps=arguments.steps, hidden=hidden, learning_rate=arguments.lr,
         clip=arguments.clip, forget_bias=arguments.forget_bias, device=arguments.device, **where,
         with_weights=bool(arguments.save or arguments.sample),
     )  # fmt: skip
@@ -251,7 +262,7 @@ def line(run):
 
 
 def options(parser):
-    parser.add_argument("cell", metavar="CELL", nargs="?", choices=LAYERS, help=", ".join(LAYERS))
+    parser.add_argument("cell", metavar="CELL", nargs="?", choices=CELLS, help=", ".join(CELLS))
     parser.add_argument("seed", metavar="SEED", nargs="?", type=script.seed, help="of weights and windows")
     parser.add_argument(
         "steps", metavar="STEPS", nargs="?", type=script.positive_int, default=STEPS, help="of training"
@@ -279,6 +290,10 @@ def refuse(arguments):
         raise UserError("a CELL and a SEED are trained; a FILE to --load has been")
     if arguments.forget_bias is not None and arguments.cell != "LSTM":
         raise UserError(f"--forget-bias: only an LSTM has a forget gate, not {arguments.cell or 'a loaded model'}")
+    if arguments.cell in SIZES and "hidden" in changed:
+        raise UserError(f"--hidden: a GPT's width goes by its name; there are {' and '.join(SIZES)}")
+    if arguments.cell == "fading attention" and arguments.hidden % len(HALF_LIVES):
+        raise UserError(f"--hidden: {arguments.hidden} units can't be cut into {len(HALF_LIVES)} heads")
     if arguments.load and (ignored := changed.keys() & {"save", "lr", "hidden", "clip"}):
         raise UserError(f"--{', --'.join(sorted(ignored))}: a model to --load isn't trained")
     if save and (save.is_dir() or not save.name):

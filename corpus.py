@@ -4,15 +4,16 @@
                      blog_val.txt     25-error-bars and 28-labels-without-timestamps, whole
 
 Prose, mathematics and code stay exactly as written; frontmatter, imports, exports, comments and tags go. The rules are
-in lab/markdown.py.
+in cleaning/markdown.py.
 
     python corpus.py                                                    0.3 s   verify and describe the frozen text
     python corpus.py --build                                            make it again from data/posts
     python corpus.py --posts DIR --held-out one,two --into ANOTHER      make one from your own .md and .mdx posts
 
 Posts are taken from DIR and its folders (not hidden ones) in the order of their paths; a post's name is its path in DIR
-without the suffix. Every script that reads a text takes ``--data ANOTHER``; without it, it reads the frozen text, and
-refuses one whose checksums aren't those of SHA256SUMS.
+without the suffix. What became of them is told at the end: which files weren't used and why, and how much of the
+characters was markup. Every script that reads a text takes ``--data ANOTHER``; without it, it reads the frozen text,
+and refuses one whose checksums aren't those of SHA256SUMS.
 
 Prints, at the end:
 
@@ -30,20 +31,23 @@ This file is longer than most because it has two readers: the command above, and
 import argparse
 import hashlib
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from lab import markdown, script
+from cleaning import markdown, posts
+from lab import results, script
 from lab.errors import ROOT, UserError, shown
-from lab.results import write_whole
 
 DATA = ROOT / "data"
 HELD_OUT = ("25-error-bars", "28-labels-without-timestamps")
 TRAIN, VALIDATION, SUMS = "blog_train.txt", "blog_val.txt", "SHA256SUMS"
-SUMMED = (TRAIN, VALIDATION, "published.json", "posts/*.mdx")  # the files in data/ whose checksums SHA256SUMS has
+TEXTS = (TRAIN, VALIDATION)
+BESIDE = ("published.json", "posts/*.mdx")  # what else data/ has, and SHA256SUMS the checksums of
+SET_ASIDE = 7  # every so-manyth training post can be set aside to choose by, or the last such part of another text
 UNSEEN = "\N{REPLACEMENT CHARACTER}"  # how decode writes a character that training never showed
 
 KINDS = {"*": "corpus"}
@@ -97,12 +101,12 @@ def load(folder: Path | None = None) -> Corpus:
     folder = folder or DATA
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder} to read a text from; corpus.py --posts makes one")
-    texts = {name: markdown.read(folder / name) for name in (TRAIN, VALIDATION)}
+    texts = {name: posts.read(folder / name) for name in TEXTS}
     for name, purpose in (TRAIN, "learn from"), (VALIDATION, "validate on"):
         if not texts[name]:
             raise UserError(f"{folder / name} is empty: there is nothing to {purpose}")
     if folder.resolve() == DATA.resolve():
-        verify(folder, (TRAIN, VALIDATION))
+        verify(folder, TEXTS)
     return Corpus(texts[TRAIN], texts[VALIDATION])
 
 
@@ -114,17 +118,32 @@ def load_to_score(folder: Path | None = None) -> Corpus:
     return text
 
 
+def set_aside(folder: Path | None = None, every: int = SET_ASIDE) -> Corpus | None:
+    """The training text of ``load`` parted in two, to choose by without looking at the validation text.
+
+    Of the frozen text whole posts are set aside, the first and after it one of so many; of another text the last part
+    of as many. None if it is too short to be parted.
+    """
+    if folder is None or folder.resolve() == DATA:
+        found, _ = posts.gather(DATA / "posts")
+        own = {name: post for name, post in found.items() if name not in HELD_OUT}
+        return Corpus(*posts.split(own, list(own)[::every]))
+    train = load(folder).train
+    cut = len(train) - max(2, len(train) // every)
+    return Corpus(train[:cut], train[cut:]) if cut > 0 else None
+
+
 def add_argument(parser):
     """Give a script the option --data DIR, for ``load``."""
     parser.add_argument(
         "--data",
         metavar="DIR",
-        type=Path,
+        type=script.folder,
         help=f"read {TRAIN} and {VALIDATION} there (default: data/, the frozen text)",
     )
 
 
-def checksums(folder: Path, files=SUMMED) -> dict[str, str]:
+def checksums(folder: Path, files) -> dict[str, str]:
     """SHA-256 of a folder's files, by path in the folder. ``files`` are paths or patterns of paths."""
     paths = [path for pattern in files for path in sorted(folder.glob(pattern)) if path.is_file()]
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
@@ -132,9 +151,9 @@ def checksums(folder: Path, files=SUMMED) -> dict[str, str]:
 
 def verify(folder: Path, names=()) -> int:
     """Hold these files of a folder, or all, to its SHA256SUMS; how many they are."""
-    found = checksums(folder, names or SUMMED)
-    lines = markdown.read(folder / SUMS).splitlines()
+    lines = posts.read(folder / SUMS).strip("\n").split("\n")
     listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    found = checksums(folder, names or (TEXTS if listed.keys() <= set(TEXTS) else TEXTS + BESIDE))
     names = names or found.keys() | listed.keys()
     if wrong := sorted(name for name in names if name not in found or found[name] != listed.get(name)):
         are = "is" if len(wrong) == 1 else "are"
@@ -145,35 +164,42 @@ def verify(folder: Path, names=()) -> int:
 
 
 def write(folder: Path, train: str, validation: str):
-    """Write the two texts, then the checksums."""
+    """Write the two texts and their checksums: all three, or nothing."""
+    files = {TRAIN: train.encode(), VALIDATION: validation.encode()}
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    if folder.resolve() == DATA.resolve():
+        sums |= checksums(folder, BESIDE)
+    files[SUMS] = "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode()
+    results.check_writable(folder)
+    for name in files:
+        if (folder / name).exists() and not (folder / name).is_file():
+            raise UserError(f"can't write {folder / name}: what is there isn't a file; name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / TRAIN, train.encode())
-        write_whole(folder / VALIDATION, validation.encode())
-        sums = "".join(f"{digest}  {name}\n" for name, digest in checksums(folder).items())
-        write_whole(folder / SUMS, sums.encode())
+        with ExitStack() as stack:
+            for put in [stack.enter_context(results.aside(folder / name, files[name])) for name in files]:
+                put()
     except OSError as error:
         raise UserError(f"can't write in {folder}: {error.strerror}; name a folder that can be written") from None
 
 
-def names(text: str) -> list[str]:
-    """Posts' names with commas between them, as an argument's type."""
-    found = [name.strip() for name in text.split(",") if name.strip()]
-    if not found:
+def names(text: str) -> str:
+    """Posts' names with commas between them, as an argument's type. Which they are depends on the posts."""
+    if not text.replace(",", "").strip():
         raise argparse.ArgumentTypeError(f"must be names of posts with commas between them, not {text!r}")
-    return found
+    return text
 
 
 def options(parser):
     add_argument(parser)
     parser.add_argument("--build", action="store_true", help="make the frozen text again from data/posts")
-    parser.add_argument("--posts", metavar="DIR", type=Path, help="make a text from these posts")
+    parser.add_argument("--posts", metavar="DIR", type=script.folder, help="make a text from these posts")
     parser.add_argument("--held-out", metavar="A,B", type=names, help="the names of the posts to validate on")
-    parser.add_argument("--into", metavar="DIR", type=Path, help="where the two texts go")
+    parser.add_argument("--into", metavar="DIR", type=script.folder, help="where the two texts go")
 
 
-def make(arguments) -> Path:
-    """The folder of the text to describe, made first if that was asked for."""
+def make(arguments) -> tuple[Path, dict | None]:
+    """The folder of the text to describe, made first if that was asked for, and then what became of the posts."""
     own = [arguments.posts, arguments.held_out, arguments.into]
     if any(own) and not all(own):
         raise UserError("--posts, --held-out and --into belong together")
@@ -182,14 +208,16 @@ def make(arguments) -> Path:
     if arguments.into and arguments.into.resolve() == DATA.resolve():
         raise UserError("data/ holds the frozen text, which never changes: name another folder")
     folder = arguments.data or arguments.into or DATA
-    if arguments.build or any(own):
-        posts = markdown.read_posts(arguments.posts or DATA / "posts")
-        write(folder, *markdown.split(posts, arguments.held_out or HELD_OUT))
-    return folder
+    if not arguments.build and not any(own):
+        return folder, None
+    found, unused = posts.gather(arguments.posts or DATA / "posts")
+    held_out = posts.chosen(arguments.held_out or ",".join(HELD_OUT), found)
+    write(folder, *posts.split(found, held_out))
+    return folder, posts.account(found, unused, held_out)
 
 
 def measure(arguments):
-    folder = make(arguments)
+    folder, account = make(arguments)
     text = load(folder)
     unseen = Counter(character for character in text.validation if character not in text.characters)
     return {
@@ -203,6 +231,7 @@ def measure(arguments):
         "unseen": dict(unseen.most_common()),
         "verified_files": verify(folder) if (folder / SUMS).exists() else None,
         "fingerprint": text.fingerprint,
+        **({"posts": account} if account else {}),
     }
 
 
@@ -224,6 +253,10 @@ def tell(found):
     else:
         yield f"verified: {found['verified_files']} files are those of {SUMS}"
     yield f"fingerprint {found['fingerprint']}"
+    if "posts" in found:
+        yield ""
+        yield "the posts"
+        yield from posts.tell(found["posts"])
 
 
 def visible(character: str) -> str:

@@ -18,16 +18,18 @@ Prints, at the end:
     previous 3 characters: validation 2.590 nats/char = 3.737 bits/char
     previous 4 characters: validation 3.084 nats/char = 4.449 bits/char
 
-    why more context isn't better: the rarer it is, the more of the probability the 148 added ones take
+    why more context than 2 isn't better: the rarer it is, the more of the probability the 148 added ones take
     previous 0 characters: seen 599,582 times (median), 0.0% never, 0.2% never before this character; the ones take 0.0%
     previous 1 characters: seen 26,696 times (median), 0.2% never, 0.8% never before this character; the ones take 2.3%
     previous 2 characters: seen 1,882 times (median), 0.8% never, 3.8% never before this character; the ones take 18.8%
     previous 3 characters: seen 192 times (median), 3.8% never, 12.5% never before this character; the ones take 48.2%
     previous 4 characters: seen 38 times (median), 12.5% never, 24.6% never before this character; the ones take 70.6%
+    of the different contexts of 4 characters 28.2% were never seen
     scored: 57,279 characters, all after the first; guessing evenly takes 7.209 bits
+    scored from the first whole context on, as the post's listing does: at most 0.0002 bits/char apart
 
 Every character of the validation text after the first is scored. Its context is what precedes it there, near the start
-whatever there is.
+whatever there is. The post's listing begins with the first character that has a whole context.
 
 Source: Laplace, "Essai philosophique sur les probabilités" (1814), for the rule of succession: here, for V characters.
 """
@@ -64,13 +66,23 @@ def count(train, validation, V, longest):
         yield N
 
 
+def never_seen(text, context):
+    """The share of the validation text's different contexts after which no character follows in training."""
+    asked, known = (
+        {part[i - context : i] for i in range(context, len(part))} for part in (text.validation, text.train)
+    )
+    return len(asked - known) / len(asked) if asked else None
+
+
 def measure(arguments):
     text = corpus.load_to_score(arguments.data)
     train, validation, V = text.encode(text.train), text.encode(text.validation), text.size
-    nats, rarity = [], []
-    for N in count(train, validation, V, max(CONTEXTS)):
+    nats, listed, rarity = [], [], []
+    for context, N in enumerate(count(train, validation, V, max(CONTEXTS))):
+        of_each = -np.log((N[1] + 1) / (N[0] + V))  # (validation,)
+        nats.append(of_each[1:].mean())
+        listed.append(of_each[context:].mean() if context < len(validation) else None)
         N_context, N_pair = N[:, 1:]  # (validation - 1,): the first character is not scored
-        nats.append(-np.log((N_pair + 1) / (N_context + V)).mean())
         rarity.append(
             [np.median(N_context), (N_context == 0).mean(), (N_pair == 0).mean(), (V / (N_context + V)).mean()]
         )
@@ -83,8 +95,10 @@ def measure(arguments):
         "bits_per_char": [value / np.log(2) for value in nats],
         "context_occurs_median": median,
         "context_never_seen": never,
+        "distinct_contexts_never_seen": [never_seen(text, context) for context in CONTEXTS],
         "new_after_context": new,
         "share_of_added_ones": ones,
+        "nats_per_char_as_listed": listed,
         "scored_characters": len(validation) - 1,
         "V": V,
         "uniform_bits_per_char": np.log2(V),
@@ -92,18 +106,37 @@ def measure(arguments):
 
 
 def tell(found):
-    V, scored, uniform = found["V"], found["scored_characters"], found["uniform_bits_per_char"]
+    scored, uniform = found["scored_characters"], found["uniform_bits_per_char"]
     for context, nats, bits in zip(found["context"], found["nats_per_char"], found["bits_per_char"], strict=True):
         yield f"previous {context} characters: validation {nats:.3f} nats/char = {bits:.3f} bits/char"
     yield ""
-    yield f"why more context isn't better: the rarer it is, the more of the probability the {V} added ones take"
+    yield why(found)
     names = "context", "context_occurs_median", "context_never_seen", "new_after_context", "share_of_added_ones"
     for context, occurrences, never, new, ones in zip(*(found[name] for name in names), strict=True):
         yield (
             f"previous {context} characters: seen {occurrences:,.0f} times (median), {never:.1%} never,"
             f" {new:.1%} never before this character; the ones take {ones:.1%}"
         )
+    distinct = found["distinct_contexts_never_seen"]
+    if distinct[-1] is not None:
+        yield f"of the different contexts of {max(CONTEXTS)} characters {distinct[-1]:.1%} were never seen"
+    pairs = zip(found["nats_per_char"], found["nats_per_char_as_listed"], strict=True)
+    apart = max(abs(ours - listed) for ours, listed in pairs if listed is not None) / np.log(2)
     yield f"scored: {scored:,} characters, all after the first; guessing evenly takes {uniform:.3f} bits"
+    yield f"scored from the first whole context on, as the post's listing does: at most {apart:.4f} bits/char apart"
+
+
+def best_context(found):
+    """The shortest of the contexts that cost the least."""
+    return min(zip(found["bits_per_char"], found["context"], strict=True))[1]
+
+
+def why(found):
+    """What the figures say of longer contexts, and the reason, which is in the lines after it."""
+    best, reason = best_context(found), f"the rarer it is, the more of the probability the {found['V']} added ones take"
+    if best < max(found["context"]):
+        return f"why more context than {best} isn't better: {reason}"
+    return f"more context is better up to {best}, the longest here, although {reason}"
 
 
 def draw(found):
@@ -112,7 +145,7 @@ def draw(found):
     axes.plot(found["context"], found["bits_per_char"], marker="o", label="add-one")
     axes.plot(found["context"], [found["uniform_bits_per_char"] for _ in found["context"]], label="even guess")
     axes.set(xlabel="context (characters)", ylabel="validation bits per character", xticks=found["context"])
-    axes.set(ylim=(0, None), title="Add-one: beyond two characters, more context makes the guess worse")
+    axes.set(ylim=(0, None), title=f"Add-one: best with {best_context(found)} characters of context")
     plots.label_ends(axes)
     return figure
 

@@ -5,7 +5,8 @@
     python rerun.py --all               the long trainings too, two sweeps at a time, with progress
     python rerun.py --compare DIR       run nothing: compare what another rerun saved in DIR
     python rerun.py --claims            what the post concludes, each with a verdict from the saved outputs
-    python rerun.py --report            outputs/README.md: everything saved, on one page
+    python rerun.py --report            outputs/README.md: everything saved, on one page; outputs/POST.md: the post's
+                                        conclusions and figures, each with ours
     python rerun.py --redraw            every text and figure again, from the numbers beside it
     python rerun.py --check-machine     what this machine is, and how long --all would take on it
 
@@ -23,7 +24,7 @@ from argparse import Namespace
 
 from lab import results, script
 from lab.errors import SAVED, UserError, shown
-from reruns import catalogue, claims, page, redrawing, telling
+from reruns import catalogue, claims, page, post, redrawing, telling
 
 # What each mode understands, the one without an option of its own last.
 MODES = {
@@ -48,8 +49,9 @@ def main(argv=None):
     if mode == "claims":
         return claims.tell(folder, published)
     if mode == "report":
-        made = page.page(held, published, claims.CLAIMS, folder)
-        return results.write_whole(folder / "README.md", made.encode())
+        for name, one in ("README.md", page), ("POST.md", post):
+            results.write_whole(folder / name, one.page(held, published, claims.CLAIMS, folder).encode())
+        return None
     if mode == "redraw":
         return redrawing.redraw([entries[name] for name in arguments.names] or held, folder)
     if mode == "check_machine":

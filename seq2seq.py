@@ -19,9 +19,10 @@ long as it is right, both read the same. There is no end symbol: the answer is a
 known.
 
 What the post leaves open, and is chosen here: the gradient is clipped, as in the post's character models
-(beyond/reverse_40_unclipped.py does without); the state that asks is the one before the step, as in the paper; W_enc,
-W_dec and v have no biases, as in the paper; weights are drawn as torch draws them. In the paper the encoder reads both
-ways and the output layer sees the context too; beyond/reverse_bahdanau.py has that.
+(beyond/reverse_unclipped.py does without). Its listing gives W_dec and W_enc biases, which the paper doesn't have, asks
+with the state before the step, as in the paper, and leaves the weights as torch draws them. It builds attention's
+layers in both models; here the one without attention has none. In the paper the encoder reads both ways and the output
+layer sees the context too; beyond/reverse_bahdanau.py has that.
 
 Sources: Cho et al. (2014) and Sutskever, Vinyals and Le (2014) for the encoder and decoder; Bahdanau, Cho and Bengio
 (2015) for attention.

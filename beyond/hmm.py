@@ -1,8 +1,8 @@
 """A hidden Markov model of characters: what language models were between counting and recurrent networks.
 
 A state that nobody sees moves by fixed probabilities, and each state has its own probabilities of what it writes
-(layers/hidden_markov.py has the equations). Baum–Welch learns both from the text. All that the model knows of the past
-is which of its N states it is in: log2 N bits at most. Nobody says what a state should stand for. They learn to tell
+(layers/hidden_markov.py has the equations). Baum–Welch learns both from the text. All that the model carries along of
+the past is how probable each of its N states is now. Nobody says what a state should stand for. They learn to tell
 vowels from consonants, the parts of a word, numbers from words, and code from prose. With one state it is the add-one
 model without context, exactly.
 
@@ -24,10 +24,11 @@ Prints, after a line for each training:
     64 states: 3.642 (seeds 3.634 to 3.649)
 
 Baum–Welch goes through pieces of 1,000 characters, each a sequence of its own. It starts from random rows and ends when
-an iteration gains less than 5e-5 bits per character, or after 200. That can be too soon: with two states seed 2 ends on
-a plateau, where its states are still alike and no better than one. Each iteration adds one to the expected count of
-every character, divided equally among the states. So an unseen character (all of them are one symbol, as in ngram.py)
-is improbable but not impossible, and what the iterations raise is the likelihood times a Dirichlet prior.
+ten iterations together gain less than a ten-thousandth of what all after the first one have gained, on the training
+text. That an iteration gains little says nothing by itself: states that are still alike can gain little for many
+iterations before they part. Each iteration adds one to the expected count of every character, divided equally among
+the states. So an unseen character (all of them are one symbol, as in ngram.py) is improbable but not impossible, and
+what the iterations raise is the likelihood times a Dirichlet prior.
 
 Validation is the whole text as one sequence, and the characters scored are those of ngram.py. Training bits are those
 of the pieces. The model that is looked into is the one of the three seeds with the lowest training bits.
@@ -54,8 +55,8 @@ STATES = [1, 2, 4, 8, 16, 32, 64]
 SEEDS = range(3)
 PIECE = 1000  # characters; Baum–Welch goes through all pieces of the text side by side
 PSEUDO_COUNT = 1  # added to the expected count of each character, divided among the states
-ITERATIONS = 200  # of Baum–Welch, at most
-TOLERANCE = 5e-5  # bits per character: an iteration that gains less is the last one
+ITERATIONS = 1000  # of Baum–Welch, at most
+WINDOW, SHARE = 10, 1e-4  # iterations that together gain no more than this share of all after the first are the last
 CONTEXTS = [0, 1, 2]  # characters, of the add-one counts shown beside
 SHOWN = 8  # states of the model that is looked into
 LIKELIEST = 12  # characters shown of each state
@@ -75,7 +76,8 @@ KINDS = {
     "add_one.*": "corpus",
     "runs.*.states": "setting",
     "runs.*.most_iterations": "setting",
-    "runs.*.tolerance": "setting",
+    "runs.*.window": "setting",
+    "runs.*.share": "setting",
 }
 
 
@@ -88,7 +90,8 @@ class Config:
     text: str  # the fingerprint of the corpus
     data: str | None = None  # the folder of the corpus; None: the frozen text
     most_iterations: int = ITERATIONS
-    tolerance: float = TOLERANCE
+    window: int = WINDOW  # iterations whose gain is compared with
+    share: float = SHARE  # of all that was gained
 
     def __str__(self):
         return f"{self.states} states, seed {self.seed}"
@@ -112,8 +115,8 @@ def train(config, checkpoint):
         first, before, seconds = from_lists(state["model"]), state["objectives"][:-1], state["seconds"]
     began = time.process_time()
 
-    pseudo_count, tolerance = PSEUDO_COUNT / config.states, config.tolerance * np.log(2)
-    for model, objectives in baum_welch(first, pieces, pseudo_count, tolerance, before):
+    pseudo_count = PSEUDO_COUNT / config.states
+    for model, objectives in baum_welch(first, pieces, pseudo_count, config.window, config.share, before):
         checkpoint.tick(len(objectives), config.most_iterations, bits=-objectives[-1] / len(pieces.x) / np.log(2))
         checkpoint.save_if_due(
             lambda model=model, objectives=objectives: {

@@ -2,7 +2,7 @@
 
 This is `parallel.py`'s comparison at lengths T from 64 to 8,192: one sequence, width 256, float32; forward alone, and
 forward with backward (gradients of the input and of all weights). There are three rivals: torch's GRU; attention as
-`parallel.py` writes it, which makes T × T numbers and keeps them; and "fused attention", torch's
+`parallel.py` writes it, its mask made before, which makes T × T numbers and keeps them; and "fused attention", torch's
 scaled_dot_product_attention, which comes to the same result block by block and never holds them all.
 
 The length from which on attention is slower than the GRU is found in two ways. "Measured" lies between the two lengths
@@ -46,9 +46,10 @@ import torch
 from torch.nn.functional import linear, scaled_dot_product_attention
 
 from lab import devices, plots, script, timing
-from parallel import SEED, WARM_UP, WIDTH, attention, attention_flops, causal_mask, gru_flops
+from parallel import SEED, WIDTH, attention, attention_flops, causal_mask, gru_flops
 
 LENGTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192]  # steps
+WARM_UP = 3  # rounds that aren't counted
 RUNS, LONG, RUNS_OF_LONG = 10, 2048, 5  # rounds, fewer from this length on
 LAST = 4  # lengths that a slope is fitted to
 FLOPS = {"GRU": gru_flops, "attention": attention_flops, "fused attention": attention_flops}

@@ -30,10 +30,11 @@ import torch
 from beyond.parallel_lengths import fused_attention
 from beyond.scan import forms
 from lab import devices, plots, script, timing
-from parallel import SEED, WARM_UP, WIDTH, attention, causal_mask
+from parallel import SEED, WIDTH, attention, causal_mask
 
 PASSES = "forward", "forward and backward"
 LENGTHS = [256, 512, 1024, 2048, 4096, 8192]  # steps
+WARM_UP = 3  # rounds that aren't counted
 RUNS, LONG, RUNS_OF_LONG = 5, 4096, 3  # rounds, fewer from this length on
 STATE_BY_STATE, MOST_STATES = "linear attention, recurrent", 2048  # steps
 LAST = 3  # lengths that a slope is fitted to

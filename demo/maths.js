@@ -354,8 +354,8 @@ class Reverser {
     this.decoder = gruCell(parametersOf(weights, "decoder"));
     this.output = { W: weights["output.weight"], b: weights["output.bias"] };
     this.attends = exported.attention;
-    this.W_enc = weights["W_enc.weight"];
-    this.W_dec = weights["W_dec.weight"];
+    this.W_enc = { W: weights["W_enc.weight"], b: weights["W_enc.bias"] };
+    this.W_dec = { W: weights["W_dec.weight"], b: weights["W_dec.bias"] };
     this.v = weights["v.weight"]?.values;
   }
 
@@ -371,14 +371,14 @@ class Reverser {
   /** As many digits as it read: each with the logits it was chosen by and the weights on the digits read. */
   write(digits) {
     const memory = this.encode(digits);
-    const keys = this.attends && memory.map(({ h }) => product(this.W_enc, h));
+    const keys = this.attends && memory.map(({ h }) => product(this.W_enc.W, h, this.W_enc.b));
     let state = memory.at(-1);
     let digit = 10; // what the decoder reads before its first digit
     return digits.map(() => {
       let x = row(this.embedding, digit);
       let weights = null;
       if (this.attends) {
-        const query = product(this.W_dec, state.h);
+        const query = product(this.W_dec.W, state.h, this.W_dec.b);
         const scores = keys.map((key) =>
           dot(
             this.v,

@@ -106,8 +106,8 @@ def load(name: str, folder: Path = SAVED) -> dict:
             raise ValueError(f"it is of {found['experiment']}")
         if not all(kind and isinstance(kind, str) for kind in found["kinds"].values()):
             raise ValueError("its kinds are not words")
-        if not isinstance(found["environment"]["cores"], int):
-            raise ValueError("its cores are no number")
+        if not (isinstance(found["environment"]["cores"], int) and isinstance(found["environment"]["device"], str)):
+            raise ValueError("its environment is of another form")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{shown(path)} is not a results file ({error}): run {name} again") from None
     return found

@@ -4,10 +4,12 @@ At every step the decoder asks all encoder states e_j how well each answers its 
 sum beside its input:
 
     query     p_t = W_dec h_{t-1}
-    scores    s_tj = v · a_tj  with  a_tj = tanh(k_j + p_t),  keys k_j = W_enc e_j
+    scores    s_tj = v · a_tj  with  a_tj = tanh(k_j + p_t),  keys k_j = W_enc e_j + b_enc + b_dec
     weights   α_t = softmax of s_t over the source positions j
     context   c_t = Σ_j α_tj e_j
     state     h_t = GRU(z_t + W_c c_t, h_{t-1}),  with the gates r, u, n and q as cells.py writes them
+
+The query's bias b_dec stands with the keys: only the sum k_j + p_t counts, and keys are computed once for all steps.
 
 Most of the work is the array a_t, (source, batch, hidden) at each step. To write all of them to memory and read them
 back, 52 MB at length 40, takes longer than to compute them again, so the backward pass does that. Its derivative 1 - a²

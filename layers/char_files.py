@@ -8,7 +8,7 @@ import torch
 
 from lab import results
 from lab.errors import UserError
-from layers.char_rnn import build
+from layers.char_lm import build
 
 NEEDED = ("cell", "hidden", "seed", "forget_bias")  # settings, to build the model again
 

@@ -14,13 +14,15 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from layers import cells, scans
+from layers import cells, scans, selective
 
 EMBEDDING, HIDDEN = 64, 256  # numbers that stand for a character, units of the layer: the post's
 CELLS = {"RNN": nn.RNN, "GRU": nn.GRU, "LSTM": nn.LSTM}  # the post's
 LAYERS = CELLS | {  # windows are so short that on one core a loop is faster than a scan, and one chunk than two
     "minGRU": partial(scans.MinGRU, recurrence=scans.loop),
     "linear attention": partial(scans.LinearAttention, chunk=128),
+    "selective state space": selective.SelectiveStateSpace,
+    "fading attention": partial(selective.FadingAttention, chunk=32),
 }
 CHUNK = 64  # characters that an evaluation takes at once; the result doesn't depend on it
 STREAMS, WARM_UP = 64, 32  # of an estimate: windows, and the characters in each that only warm the state up

@@ -4,7 +4,7 @@ The encoder, a GRU, reads the digits; the decoder, another one, starts from the 
 at each step the digit before. Without attention that state of 128 numbers is all that it gets. With attention each step
 also looks at every encoder state e_j (Bahdanau et al., 2015):
 
-    score      s_j = vᵀ tanh(W_dec h + W_enc e_j)      h: the decoder's state before the step
+    score      s_j = vᵀ tanh(W_dec h + b_dec + W_enc e_j + b_enc)      h: the decoder's state before the step
     weights    α = softmax(s) over the source
     context    c = Σ_j α_j e_j, which the decoder reads beside the digit
 
@@ -44,8 +44,8 @@ class Seq2Seq(nn.Module):
         self.decoder = nn.GRUCell(EMBEDDING + width, HIDDEN)
         self.attends = attention
         if attention:
-            self.W_enc = nn.Linear(width, HIDDEN, bias=False)
-            self.W_dec = nn.Linear(HIDDEN, HIDDEN, bias=False)
+            self.W_dec = nn.Linear(HIDDEN, HIDDEN)
+            self.W_enc = nn.Linear(width, HIDDEN)
             self.v = nn.Linear(HIDDEN, 1, bias=False)
         self.output = nn.Linear(HIDDEN + (width if bahdanau else 0), DIGITS)
 
@@ -95,6 +95,7 @@ class Seq2Seq(nn.Module):
         z, W_h, b_n, W_c = attention.gru_weights(self.decoder, self.embed.weight)  # z: a row per digit
         if self.attends:
             _, states, keys, padding = memory
+            keys = keys + self.W_dec.bias  # the same at every step: added once, decode needs no bias of the queries
             h, contexts, _ = attention.decode(
                 z, memory.h, states, keys, W_h, b_n, W_c, self.W_dec.weight, self.v.weight[0], known, padding
             )

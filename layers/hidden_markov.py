@@ -143,23 +143,37 @@ def em_step(model, pieces, pseudo_count=0.0):
     return objective, HMM(*map(normalised, counts, (model.start, model.transition, model.emission)))
 
 
-def baum_welch(model, pieces, pseudo_count=0.0, tolerance=0.0, before=()):
+ROUNDING = 1e-9  # of an objective: it can be off by so much of itself
+
+
+def baum_welch(model, pieces, pseudo_count=0.0, window=1, share=0.0, before=()):
     """Yield each model, this one first, with the objectives of all models up to it, ``before`` being those before it.
 
-    Ends with a model that gains less than ``tolerance`` per symbol, and warns of one that loses: no correct iteration
-    can.
+    Ends as ``settled`` says, and warns of a model that loses: no correct iteration can.
     """
     objectives = list(before)
     while True:
         objective, better = em_step(model, pieces, pseudo_count)
         gain = objective - objectives[-1] if objectives else np.inf
-        if gain < -1e-9 * max(abs(objective), 1):
+        if gain < -ROUNDING * max(abs(objective), 1):
             warnings.warn(f"iteration {len(objectives)} made the objective fall by {-gain:.3g}", RuntimeWarning, 2)
         objectives = [*objectives, objective]
         yield model, objectives
-        if gain < tolerance * len(pieces.x):
+        if settled(objectives, window, share):
             return
         model = better
+
+
+def settled(objectives, window, share):
+    """Whether the last ``window`` iterations together gained no more than a share of all but the first iteration.
+
+    The first one is left out because it finds how frequent each symbol is, which is nearly all that there is to gain.
+    On a plateau after it, where states are still alike, the last gains are few but so are all: that isn't settled.
+    """
+    if len(objectives) < window + 2:
+        return False
+    all_gained, last_gained = (objectives[-1] - objectives[i] for i in (1, -1 - window))
+    return last_gained <= share * all_gained + ROUNDING * abs(objectives[-1])
 
 
 def log_probability(model, pieces):

@@ -91,15 +91,16 @@ class Writer(nn.Module):
         self.encoder = Encoder()
         self.embed = nn.Embedding(LABELS, EMBEDDING)
         self.decoder = nn.GRUCell(EMBEDDING + 2 * HIDDEN, HIDDEN)
-        self.W_enc = nn.Linear(2 * HIDDEN, HIDDEN, bias=False)
-        self.W_dec = nn.Linear(HIDDEN, HIDDEN, bias=False)
+        self.W_dec = nn.Linear(HIDDEN, HIDDEN)
+        self.W_enc = nn.Linear(2 * HIDDEN, HIDDEN)
         self.v = nn.Linear(HIDDEN, 1, bias=False)
         self.output = nn.Linear(3 * HIDDEN, LABELS)
 
     def read(self, speech):
         """What every step looks at: the encoder's states and keys (time, batch, ...), and where not to look."""
         states = self.encoder(speech.sound, speech.frames).transpose(0, 1).contiguous()
-        return states, self.W_enc(states), is_padding(speech.sound, speech.frames).t()
+        keys = self.W_enc(states) + self.W_dec.bias  # which is the same at every step: see attention.py
+        return states, keys, is_padding(speech.sound, speech.frames).t()
 
     def forward(self, previous, h, memory):
         """Steps after ``previous`` (step, batch): logits (step, batch, label), states, weights (step, batch, time)."""

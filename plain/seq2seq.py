@@ -20,8 +20,8 @@ class PlainSeq2Seq(nn.Module):
         self.encoder = nn.GRU(embedding, hidden, bidirectional=model == "bahdanau")
         self.decoder = nn.GRUCell(embedding + (width if model != "none" else 0), hidden)
         if model != "none":
-            self.W_enc = nn.Linear(width, hidden, bias=False)
-            self.W_dec = nn.Linear(hidden, hidden, bias=False)
+            self.W_dec = nn.Linear(hidden, hidden)
+            self.W_enc = nn.Linear(width, hidden)
             self.v = nn.Linear(hidden, 1, bias=False)
         self.output = nn.Linear(hidden + (width if model == "bahdanau" else 0), 10)
 

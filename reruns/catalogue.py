@@ -20,7 +20,7 @@ CHAPTERS = {
         "beyond.bidirectional",
     ],
     "Counting": ["corpus", "ngram", "kneser_ney", "beyond.hmm"],
-    "Recurrent language models": ["char_models", "char_models_long", "beyond.gates_trained"],
+    "Recurrent language models": ["char_models", "char_models_long", "beyond.evaluation", "beyond.gates_trained"],
     "The bottleneck, and attention": [
         "reverse",
         "reverse_40_longer",

@@ -22,6 +22,13 @@ from statistics import median
 
 IMPLIED = {"*seconds": "timing", "*.seed": "exact"}  # kinds that no script need declare
 RERUN = "rerun_on_rtx_3090"  # the post's second machine: more seeds of some settings
+NO_FIGURES = (
+    "source",
+    "kind",
+    "settings",
+    "in_prose",
+    RERUN,
+)  # what a published entry holds beside the figures of its experiment
 PUBLISHED_NAMES = {"decay": "scalar_gradient"}
 SAME, WITHIN, DIFFERS, NOT_COMPARED = "the same", "within tolerance", "differ", "not compared"
 OUTSIDE = "outside the seeds' range"
@@ -66,7 +73,7 @@ def with_published(record: dict, published: dict, *, posts_own_text: bool) -> li
     """
     name, kinds = record["experiment"], record["kinds"]
     entry = published.get(PUBLISHED_NAMES.get(name, name), {})
-    theirs = dict(_leaves({key: entry[key] for key in entry if key not in ("kind", RERUN)}))
+    theirs = dict(_leaves({key: entry[key] for key in entry if key not in NO_FIGURES}))
     ours = {path: _rounded(kinds, path, value) for path, value in _leaves(record["results"]) if path in theirs}
     hindrance = OTHER_TEXT if record["corpus"] and not posts_own_text else ""
     within = partial(_within_seeds, kinds, entry, theirs, beyond=0, else_=OUTSIDE)
@@ -141,7 +148,7 @@ def _within_seeds(kinds, results: dict, theirs: dict, path: str, ours, *, beyond
     for i, run in enumerate(results["runs"]):
         groups.setdefault(_setting(kinds, run), []).append(theirs.get(f"runs.{i}.{rest}"))
     run = results["runs"][int(index)]
-    values = groups[_setting(kinds, run)] + _of_the_second_machine(results.get(RERUN, {}), run, rest)
+    values = groups[_setting(kinds, run)] + of_the_second_machine(results.get(RERUN, {}), run, rest)
     if len(values) < 2 or None in values:
         return NOT_COMPARED, "one seed, so no spread to compare with"
     low, high = min(values), max(values)
@@ -154,7 +161,7 @@ def _setting(kinds: dict[str, str], run: dict) -> str:
     return str({name: value for name, value in run.items() if kind_of(kinds, f"runs.0.{name}") == "setting"})
 
 
-def _of_the_second_machine(rerun: dict, run: dict, name: str) -> list[float]:
+def of_the_second_machine(rerun: dict, run: dict, name: str) -> list[float]:
     """What the post's rerun on another machine gave for the same setting."""
     length, how = run.get("length"), "attention" if run.get("attention") else "no attention"
     values = rerun.get(f"length {length}, {how}, two seeds", {}).get(name, [])

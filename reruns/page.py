@@ -24,7 +24,7 @@ def page(entries: list[Entry], published: dict, claims: list, folder: Path) -> s
         " files, unrounded, with the machine and the versions that they come from.",
         "\n".join(f"- [{entry.name}](#{entry.name}): {_claim(entry)}" for entry in entries),
         "## What the post concludes, and what is claimed beyond it",
-        "Each claim is code (`reruns/claims.py`) that judges our saved figures, and the post's own where it printed"
+        "Each claim is code (`reruns/claims/`) that judges our saved figures, and the post's own where it printed"
         " enough of them. Spans are from the lowest to the highest of the seeds.",
         "\n".join(
             ["| claim | verdict | figures | on the post's figures |", "|---|---|---|---|"]

@@ -46,7 +46,9 @@ def test_a_sweep_trains_what_the_post_did_and_sets_it_beside_counting(module, st
     out, text = tmp_path / "out", corpus.load(data)
     for name, bits, modified in (("ngram", [4.0, 3.4567], []), ("kneser_ney", [2.9, 2.4567], [2.3456, 2.5])):
         found = {"context": [1, 2], "bits_per_char": bits}
-        write_record(out, name, text, found | {"modified": {"context": [1, 2], "bits_per_char": modified}})
+        chosen = {"context": 2, "bits_per_char": 2.5, "set_aside_characters": 30}  # though 1 is the best in hindsight
+        modified = {"context": [1, 2], "bits_per_char": modified, "chosen": chosen}
+        write_record(out, name, text, found | {"modified": modified})
     record = record_of(module, out, "--data", data)
     trained = [(config.cell, config.seed, config.steps) for config in asked]
     assert sorted(trained) == sorted((cell, seed, steps) for cell in ("RNN", "GRU", "LSTM") for seed in seeds)
@@ -56,7 +58,7 @@ def test_a_sweep_trains_what_the_post_did_and_sets_it_beside_counting(module, st
     lines = record["printed"]
     assert lines[: len(runs)] == [charlm.line(run) for run in runs]
     best = [" ".join(row.split()) for row in lines[-4:-1]]
-    assert best == ["add-one, context 2 3.457", "Kneser–Ney, context 2 2.457", "modified Kneser–Ney, context 1 2.346"]
+    assert best == ["add-one, context 2 3.457", "Kneser–Ney, context 2 2.457", "modified Kneser–Ney, context 2 2.500"]
     assert "the same 87 characters" in lines[-1]
     assert (out / f"{module.__name__}.png").stat().st_size > 10_000
 
@@ -85,3 +87,13 @@ def test_a_spread_is_the_largest_distance_from_the_mean():
     assert char_models.spread([2.69, 2.70, 2.74]) == "2.710 ± 0.030"
     assert char_models.spread([1000, 1200], ",.0f") == "1,100 ± 100"
     assert char_models.spread([2.5]) == "2.500"
+
+
+def test_a_best_step_is_known_no_better_than_its_curve():
+    # Thirty points of 3,000 steps, at 3000 (k / 30)²: 2083, 2253, 2430 for k = 25, 26, 27, and at the end 2803, 3000.
+    assert char_models.to_the_next_point({"best_step": 2253, "steps": 3000}) == 2430 - 2253
+    assert char_models.to_the_next_point({"best_step": 3000, "steps": 3000}) == 3000 - 2803
+    assert char_models.to_the_next_point({"best_step": 1, "steps": 1}) == 0
+    assert char_models.spread([2253, 2253, 2253], ",.0f", 177) == "2,253 ± 177"
+    assert char_models.spread([2000, 2600], ",.0f", 177) == "2,300 ± 300"
+    assert char_models.spread([1920], ",.0f", 333) == "1,920 ± 333"

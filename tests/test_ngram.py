@@ -12,6 +12,7 @@ from commands import record_of
 import corpus
 import ngram
 from lab.errors import UserError
+from reruns import comparing
 
 
 def plain_probability(train: str, V: int, context: str, character: str) -> float:
@@ -107,8 +108,12 @@ def test_a_large_alphabet():
     assert N[1].tolist() == [1] * 8 + [0]
 
 
-def test_default_run(tmp_path):
-    record = record_of(ngram, tmp_path)
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    return record_of(ngram, tmp_path_factory.mktemp("ngram"))
+
+
+def test_default_run(record):
     results = record["results"]
     # Two characters of context once more, with dictionaries; the first scored character has only one.
     text = corpus.load()
@@ -123,7 +128,7 @@ def test_default_run(tmp_path):
     for in_nats, in_bits in zip(results["nats_per_char"], results["bits_per_char"], strict=True):
         assert math.exp(in_nats) == pytest.approx(2**in_bits, rel=1e-12)
     published = json.loads((corpus.DATA / "published.json").read_text(encoding="utf-8"))["ngram"]
-    assert published.keys() - {"kind"} <= results.keys()
+    assert published.keys() - set(comparing.NO_FIGURES) <= results.keys()
     assert record["printed"][0] == "previous 0 characters: validation 3.458 nats/char = 4.989 bits/char"
 
 
@@ -134,3 +139,40 @@ def test_the_smallest_texts(tmp_path, write_corpus):
     # V = 4: b is one of three characters, (1+1)/(3+4) without context and (1+1)/(1+4) with one or as much as there is.
     assert printed[0].startswith(f"previous 0 characters: validation {math.log(7 / 2):.3f} nats/char")
     assert printed[4].startswith(f"previous 4 characters: validation {math.log(5 / 2):.3f} nats/char")
+
+
+def test_distinct_contexts_never_seen_by_hand():
+    # In "abcab" a character follows a, b and c, and ab, bc and ca; "abzab" asks for a, b and z, and for ab, bz and za.
+    text = corpus.Corpus("abcab", "abzab")
+    assert ngram.never_seen(text, 0) == 0
+    assert ngram.never_seen(text, 1) == pytest.approx(1 / 3)
+    assert ngram.never_seen(text, 2) == pytest.approx(2 / 3)
+    assert ngram.never_seen(text, 5) is None  # no whole context of five has a character after it
+    assert ngram.never_seen(corpus.Corpus("ab", "xb"), 1) == 1
+    assert ngram.never_seen(corpus.Corpus("ax", "xb"), 1) == 1  # x ends the training text: nothing follows it
+
+
+def test_the_listing_s_way_of_scoring(record):
+    """Every character with a whole context before it, the very first one too where there is none."""
+    text = corpus.load()
+    train, validation = text.encode(text.train), text.encode(text.validation)
+    *_, N = ngram.count(train, validation, text.size, 0)
+    first = -np.log((N[1] + 1) / (N[0] + text.size))
+    listed, ours = record["results"]["nats_per_char_as_listed"], record["results"]["nats_per_char"]
+    assert listed[0] == pytest.approx(first.mean(), rel=1e-12)
+    assert listed[1] == ours[1] and all(0 < abs(a - b) < 2e-4 for a, b in zip(listed[2:], ours[2:], strict=True))
+    assert record["printed"][-1].endswith("at most 0.0002 bits/char apart")
+
+
+@pytest.mark.parametrize(
+    ("bits", "line", "title"),
+    [
+        ([5, 4, 3, 3.5, 4], "why more context than 2 isn't better: the rarer", "Add-one: best with 2 characters"),
+        ([5, 4, 3, 2, 1], "more context is better up to 4, the longest here, although the rarer", "best with 4 char"),
+        ([1, 2, 3, 4, 5], "why more context than 0 isn't better: the rarer", "best with 0 characters"),
+    ],
+)
+def test_the_conclusion_is_what_the_figures_say(record, bits, line, title):
+    found = record["results"] | {"bits_per_char": bits}
+    assert list(ngram.tell(found))[6].startswith(line)
+    assert title in ngram.draw(found).axes[0].get_title("left")

@@ -94,30 +94,48 @@ def test_both_rivals_read_the_same_input_drawn_from_the_seed():
             assert first[name]().shape == (1, parallel.LENGTH, parallel.WIDTH)
 
 
-def test_the_rivals_take_turns_after_a_warm_up(monkeypatch, tmp_path):
-    calls = []
+def test_each_rival_runs_ten_times_after_one_that_is_not_counted(monkeypatch, tmp_path):
+    """As in the listing: no gradients, one rival after the other, and the sixth of the ten sorted times."""
+    calls, times = [], iter([9, 3, 7, 1, 8, 2, 6, 4, 10, 5] * 3)  # seconds
 
-    def build(device):
-        def rival(name):
-            return lambda: calls.append((name, torch.is_inference_mode_enabled()))
+    def rival(name):
+        return lambda: calls.append((name, torch.is_grad_enabled()))
 
-        return {"GRU": rival("GRU"), "attention": rival("attention")}
+    def seconds(function, device):
+        function()
+        return next(times)
 
-    monkeypatch.setattr(parallel, "build", build)
-    record_of(parallel, tmp_path)
-    assert parallel.WARM_UP >= 3 and parallel.RUNS == 10
-    assert calls == [("GRU", True), ("attention", True)] * (parallel.WARM_UP + parallel.RUNS)
+    names = ["GRU", "attention", parallel.OURS]
+    monkeypatch.setattr(parallel, "build", lambda device: {name: rival(name) for name in names})
+    monkeypatch.setattr(parallel.timing, "seconds", seconds)
+    results = record_of(parallel, tmp_path)["results"]
+    assert calls == [(name, False) for name in names for _ in range(1 + 10)]
+    assert [results[name]["ms"] for name in names] == [6000] * 3  # not 5,500, which is the median
+
+
+def test_the_mask_is_made_in_every_pass_but_ours(monkeypatch):
+    made, make = [], parallel.causal_mask
+    monkeypatch.setattr(parallel, "causal_mask", lambda *size: made.append(size) or make(*size))
+    rivals = parallel.build(CPU)
+    assert len(made) == 1
+    for _ in range(2):
+        rivals[parallel.OURS]()
+    assert len(made) == 1
+    assert torch.equal(rivals["attention"](), rivals[parallel.OURS]()) and len(made) == 2
+    rivals["attention"]()
+    assert len(made) == 3
 
 
 def test_results_hold_the_posts_figures_and_what_timings_belong_to(record):
     results = record["results"]
     assert results["GRU"]["sequential_steps"] == 48 and results["attention"]["parallel_passes"] == 1
     assert record["environment"]["threads"] >= 1 and record["environment"]["processor"]
-    for rival in results["GRU"], results["attention"]:
-        assert len(rival["every_run_ms"]) == parallel.RUNS
-        assert rival["ms"] == pytest.approx(np.median(rival["every_run_ms"]))
+    for rival in results["GRU"], results["attention"], results[parallel.OURS]:
+        assert len(rival["every_run_ms"]) == 10
+        assert rival["ms"] == sorted(rival["every_run_ms"])[5]
         assert rival["GFLOP_per_s"] == pytest.approx(rival["GFLOPs"] / (rival["ms"] / 1000))
-    timings = "GRU.ms", "attention.every_run_ms.0", "GRU.GFLOP_per_s", "device"
+    assert results["times_as_long"] == results["GRU"]["ms"] / results["attention"]["ms"]
+    timings = "GRU.ms", "attention.every_run_ms.0", "GRU.GFLOP_per_s", "device", "times_as_long"
     assert {kind_of(record["kinds"], path) for path in timings} == {"timing"}
     assert kind_of(record["kinds"], "GRU.GFLOPs") == "exact"
 
@@ -137,4 +155,5 @@ def test_counted_figures_are_the_posts():
 def test_lines_have_the_posts_shape(record):
     assert record["printed"][0].startswith("GRU:       48 sequential steps, 0.04 GFLOPs, ")
     assert record["printed"][1].startswith("attention: 1 parallel pass,      0.02 GFLOPs, ")
-    assert record["printed"][2] == ""
+    assert record["printed"][2].startswith("the GRU takes ") and record["printed"][2].endswith(" times as long")
+    assert record["printed"][3] == ""

@@ -62,9 +62,21 @@ def test_logits_and_all_gradients_equal_the_plain_listing_s(name, dtype):
     weight = torch.randn(5, 9, 10, dtype=dtype)
     theirs, mine = gradients((a * weight).sum(), plain), gradients((b * weight).sum(), ours)
     assert theirs.keys() == mine.keys()
+    assert name == "none" or {"W_dec.bias", "W_enc.bias"} < theirs.keys()
     for parameter, gradient in theirs.items():
         assert gradient.abs().max() > 0
         assert relative_gap(mine[parameter], gradient) < TOLERANCE[dtype], parameter
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_seed_draws_the_weights_that_it_draws_for_the_plain_listing(name):
+    """Layers are built in the order of the post's listing, so each gets the same random numbers."""
+    torch.manual_seed(3)
+    plain = {our_name(name): value for name, value in PlainSeq2Seq(name).named_parameters()}
+    torch.manual_seed(3)
+    ours = dict(Seq2Seq(*MODELS[name]).named_parameters())
+    assert ours.keys() == plain.keys()
+    assert all(torch.equal(ours[name], value) for name, value in plain.items())
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -119,8 +131,8 @@ def test_a_step_at_a_time_is_what_forward_computes_at_once(name):
 def test_parameters_of_attention_exist_only_with_attention():
     # 11·32 embeddings; a GRU of 128 on 32 inputs: 3·128·(32 + 128 + 2) = 62,208, twice; output 128·10 + 10
     assert sum(p.numel() for p in Seq2Seq().parameters()) == 352 + 2 * 62_208 + 1_290
-    # W_enc and W_dec 128·128 each, v 128, and 3·128·128 weights more for the context that the decoder reads
-    assert sum(p.numel() for p in Seq2Seq(True).parameters()) == 126_058 + 2 * 16_384 + 128 + 49_152
+    # W_dec and W_enc 128·128 + 128 each, v 128, and 3·128·128 weights more for the context that the decoder reads
+    assert sum(p.numel() for p in Seq2Seq(True).parameters()) == 126_058 + 2 * 16_512 + 128 + 49_152
     with_attention = {name.split(".")[0] for name, _ in Seq2Seq(True).named_parameters()}
     assert with_attention - {name.split(".")[0] for name, _ in Seq2Seq().named_parameters()} == {"W_enc", "W_dec", "v"}
 
@@ -181,7 +193,7 @@ def test_padding_gets_no_attention_at_all(name):
     z, W_h, b_n, W_c = attention.gru_weights(model.decoder, x)
     W_dec, v = model.W_dec.weight, model.v.weight[0]
     _, _, weights = attention.decode(
-        z, memory.h, memory.states, memory.keys, W_h, b_n, W_c, W_dec, v, padding=memory.padding
+        z, memory.h, memory.states, memory.keys + model.W_dec.bias, W_h, b_n, W_c, W_dec, v, padding=memory.padding
     )
     assert (weights[:, source == PAD] == 0).all() and (weights.sum(2) - 1).abs().max() < 1e-12
 

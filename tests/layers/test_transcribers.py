@@ -55,20 +55,28 @@ def test_attention_gives_padding_no_weight():
 
 
 def test_the_decoder_is_a_gru_cell_with_additive_attention():
-    """The decoder written out plainly, with torch's own cell."""
+    """The decoder written out plainly, with torch's own cell: the same logits and the same gradients."""
     speech, strings = heard(count=2)
     model = build(Writer)
-    memory = model.read(speech)
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    assert {"W_dec.bias", "W_enc.bias"} < set(names)
     previous = strings.t()  # (step, batch)
-    logits, _, _ = model(previous, torch.zeros(2, HIDDEN), memory)
-    h = torch.zeros(2, HIDDEN)
-    states = memory[0].transpose(0, 1)  # (batch, time, 2 hidden)
-    for label, ours in zip(previous, logits, strict=True):
+    ours, _, _ = model(previous, torch.zeros(2, HIDDEN), model.read(speech))
+    weight = torch.randn(ours.shape, generator=torch.Generator().manual_seed(0))
+    gradients = torch.autograd.grad((ours * weight).sum(), parameters)
+    h, plain = torch.zeros(2, HIDDEN), []
+    states = model.read(speech)[0].transpose(0, 1)  # (batch, time, 2 hidden)
+    for label in previous:
         scores = model.v(torch.tanh(model.W_enc(states) + model.W_dec(h)[:, None]))[:, :, 0]
         scores = scores.masked_fill(torch.arange(scores.shape[1]) >= speech.frames[:, None], -math.inf)
         context = (scores.softmax(1)[:, :, None] * states).sum(1)
         h = model.decoder(torch.cat([model.embed(label), context], 1), h)
-        assert torch.allclose(model.output(torch.cat([h, context], 1)), ours, atol=1e-5)
+        plain.append(model.output(torch.cat([h, context], 1)))
+    plain = torch.stack(plain)
+    assert torch.allclose(plain, ours, atol=1e-5)
+    expected = torch.autograd.grad((plain * weight).sum(), parameters)
+    for name, a, b in zip(names, gradients, expected, strict=True):
+        assert b.abs().max() > 0 and (a - b).abs().max() < 1e-4 * b.abs().max(), name
 
 
 def test_the_teacher_reads_what_stands_before_and_the_end_is_scored():

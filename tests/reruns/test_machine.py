@@ -41,7 +41,7 @@ def test_a_machine_whose_device_fails_its_check_is_told(fault, monkeypatch, caps
     out = capsys.readouterr().out
     assert out.count("cuda") == (2 if fault else 1) and (fault or "cuda:0: recurrent layers agree") in out
     pins = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(pins) == 4 and all(f"           {name}" in out for name in pins)
+    assert len(pins) == 5 and all(f"           {name}" in out for name in pins)
     work = 4 * sum(entry.core_seconds for entry in entries.values())
     assert f"{machine.duration(work)} of one core's work, 4.00 times" in out
     # The longest training, one of 12,000 steps, takes 2,027 s on the reference machine.

@@ -1,0 +1,299 @@
+"""A tiny GPT on the same text: as many parameters as the post's RNN, and about as many as its LSTM.
+
+Two sizes of the Transformer of layers/char_gpt.py are trained as charlm.py trains the recurrent models: the same text,
+windows, optimizer and learning rate, for the post's 3,000 steps. Then each goes on until the lowest point of its
+learning curve lies so far back that it has been trained half as long again without getting better.
+
+    python -m beyond.gpt          about 35 min
+
+A GPT reads windows and carries nothing along: each character is predicted from the 65 to 128 characters before it. The
+recurrent rows are those saved by char_models.py and beyond/scan_models.py, whose state goes back to the start.
+
+What the columns mean: parameters; 10¹² operations of the products in 3,000 training steps, and the seconds these took
+on one core, learning curve included; the best step among them, chosen on the validation text, which flatters all models
+a little. The share of the products' speed compares a training's operations a second with those of one large product,
+timed before and after each training.
+
+Sources: Vaswani et al., "Attention is all you need" (2017); Radford et al., "Improving language understanding by
+generative pre-training" (2018), for the decoder alone; layers/transformer.py for the block. Elhage et al., "A
+mathematical framework for Transformer circuits" (2021), for heads that look for what followed the same character.
+"""
+
+# Longer than most: beside its trainings it tells what they cost, what they write and where they look.
+
+import math
+from argparse import Namespace
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+
+import charlm
+import corpus
+from char_models import best_of_counting, saved_for, spread
+from charlm import BATCH, CLIP, LEARNING_RATE, POINTS, STEPS, TRAIN_SAMPLE, VALIDATION_SAMPLE, WINDOW
+from lab import devices, plots, script, timing, trainings
+from lab.descent import Descent
+from lab.errors import Diverged, UserError
+from layers import char_lm, heads, looking_back
+from layers.char_gpt import SIZES
+
+SEEDS = [0, 1, 2]
+MOST_STEPS = 3 * STEPS
+EVERY = STEPS // 10  # steps between points of the learning curve after the first STEPS
+PATIENCE = 1.5  # times the best step: where a training ends, if not before STEPS
+RIVALS = {"char_models": ("RNN", "GRU", "LSTM"), "scan_models": ("minGRU",)}  # the experiment that trained them
+PRODUCT = 2048  # rows and columns of the large product
+WRITTEN, PROMPT = 400, "The "
+
+KINDS = {
+    "*": "trained",
+    "*scored_characters": "corpus",
+    "runs.*.parameters": "exact",
+    "runs.*.flops_a_step": "exact",
+    **{f"runs.*.{name}": "setting" for name in ("cell", "first", "steps", "learning_rate", "clip")},
+    "runs.*_bits_per_char": "trained .3f",
+    "beside.*.parameters": "exact",
+    "beside.*.flops_a_step": "exact",
+    "counting.*": "corpus",
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    cell: str  # one of layers.char_gpt.SIZES
+    seed: int  # of weights and windows
+    text: str  # fingerprint of the text: no other is trained on
+    first: int = STEPS  # after so many steps it is judged as the post's models are
+    steps: int = MOST_STEPS  # it never takes more
+    learning_rate: float = LEARNING_RATE  # AdamW's
+    clip: float = CLIP  # the largest norm that a gradient may have
+    device: str = "cpu"
+    data: str | None = None  # folder of the text; None: data/
+
+    def __str__(self):
+        return f"{self.cell} seed {self.seed}"
+
+    @property
+    def cost(self) -> float:
+        return SIZES[self.cell].width * self.first
+
+
+def train(config, checkpoint):
+    """One training, from its configuration to its record."""
+    text = corpus.load(config.data and Path(config.data))
+    if text.fingerprint != config.text:
+        raise UserError("the text has changed since this training was set up: start it again")
+    device = devices.pick(config.device)
+    ids, validation = (torch.from_numpy(text.encode(part)).to(device) for part in (text.train, text.validation))
+    model = char_lm.build(config, text.size).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, fused=True)
+    generator = torch.Generator().manual_seed(config.seed)
+    training = Descent(model, optimizer, partial(charlm.loss_on, model, ids), generator, config, checkpoint)
+    before = time_product(device)
+    learn(training, ids, validation, text.size)
+    if training.best is None:
+        raise Diverged(config.steps)
+    first = {name: training.curve.pop(name)[0] for name in list(training.curve) if name.startswith("first_")}
+    model.load_state_dict(training.best["model"])
+    bits, scored = char_lm.evaluate(model, validation)
+    histories = [d for d in looking_back.HISTORIES if d < len(validation) // 2]
+    settings = {name: value for name, value in asdict(config).items() if name not in charlm.NOT_RECORDED}
+    return settings | {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "flops_a_step": char_lm.flops(model, BATCH * WINDOW),
+        "product_seconds": min(before, time_product(device)),
+        **{name.removeprefix("first_"): value for name, value in first.items()},
+        "scored_characters": scored,
+        "ended_at_step": training.step,
+        "longer_seconds": training.seconds,
+        "longer_best_step": training.best["step"],
+        "longer_best_validation_bits_per_char": bits,
+        "curve": training.curve,
+        "looking_back": looking_back.measure(model, validation, config.seed, histories),
+        **(shown(model, text, validation) if config.seed == SEEDS[0] else {}),
+    }
+
+
+def learn(training, ids, validation, vocabulary):
+    """Go through a training; what it is worth after ``first`` steps is kept in its curve, under names of its own."""
+    config = training.config
+    points = {max(1, round(config.first * (k / POINTS) ** 2)) for k in range(1, POINTS + 1)}
+    for step in training:
+        if step not in points and (step < config.first or (step - config.first) % EVERY):
+            continue
+        training.log(
+            step=step,
+            train_bits_per_char=char_lm.estimate(training.model, ids, TRAIN_SAMPLE),
+            validation_bits_per_char=char_lm.estimate(training.model, validation, VALIDATION_SAMPLE),
+        )
+        training.keep_best("validation_bits_per_char")
+        if step == config.first and training.best:
+            training.log(first_seconds=training.seconds, **judged(training, ids, validation, vocabulary))
+        if step >= config.first and training.best and step >= PATIENCE * training.best["step"]:
+            return
+
+
+def judged(training, ids, validation, vocabulary):
+    """What the models of the post are judged by, of the last weights and of the best so far."""
+    last, best = training.model, char_lm.build(training.config, vocabulary).to(training.device)
+    best.load_state_dict(training.best["model"])
+    found = {
+        "train_bits_per_char": char_lm.evaluate(last, ids[: len(validation)])[0],
+        "validation_bits_per_char": char_lm.evaluate(last, validation)[0],
+        "best_step": training.best["step"],
+        "best_validation_bits_per_char": char_lm.evaluate(best, validation)[0],
+    }
+    if not math.isfinite(sum(found.values())):
+        raise Diverged(training.step)
+    return {f"first_{name}": value for name, value in found.items()}
+
+
+def time_product(device):
+    """Seconds of one large product, the fastest of a few."""
+    a = torch.ones(PRODUCT, PRODUCT, device=device)
+    return min(timing.seconds(lambda: a @ a, device) for _ in range(4))
+
+
+def shown(model, text, validation):
+    """What the model writes, and where its heads look in the beginning of the validation text."""
+    prompt = torch.from_numpy(text.encode(PROMPT)).to(validation.device)
+    written = char_lm.generate(model, prompt, WRITTEN, 1.0, torch.Generator().manual_seed(0))
+    look, picture = heads.look(model, validation)
+    picture["text"] = text.decode(picture.pop("ids"))
+    return {"sample": PROMPT + text.decode(written), "heads": look, "picture": picture}
+
+
+def measure(arguments):
+    devices.pick(arguments.device)
+    text, where = charlm.read(arguments)
+    configs = [Config(cell, seed, device=arguments.device, **where) for cell in SIZES for seed in SEEDS]
+    runs = trainings.run(train, configs, arguments, line)
+    runs = [{name: value for name, value in run.items() if name not in charlm.NOT_RECORDED} for run in runs]
+    apart = ("curve", "looking_back", "sample", "heads", "picture")
+    kept = [{name: run.pop(name, None) for name in apart} for run in runs]
+    found = {"seeds": SEEDS, "corpus": text.fingerprint, "runs": runs}
+    found |= {"curves": [one["curve"] for one in kept], "looking_back": [one["looking_back"] for one in kept]}
+    first = {run["cell"]: one for run, one in zip(runs, kept, strict=True) if one["sample"]}
+    found["shown"] = {cell: {name: one[name] for name in apart[2:]} for cell, one in first.items()}
+    return found | {"beside": rivals(text, arguments.outputs), "counting": best_of_counting(text, arguments.outputs)}
+
+
+def rivals(text, folder):
+    """The trainings that other experiments saved for this text, with what their steps take."""
+    found = []
+    for name, cells in RIVALS.items():
+        saved = saved_for(text, folder, name, "models") or {"runs": []}
+        for run in saved["runs"]:
+            if run["cell"] in cells and "diverged_at_step" not in run:
+                model = char_lm.build(Namespace(**run), text.size)
+                found.append(run | {"flops_a_step": char_lm.flops(model, BATCH * WINDOW)})
+    return found
+
+
+def tell(found):
+    yield from map(line, found["runs"])
+    finished = [run for run in found["runs"] if "diverged_at_step" not in run]
+    yield ""
+    yield from table(found["beside"] + finished, found["counting"])
+    yield ""
+    yield "until its best: a training ends when half as many steps again have brought nothing better"
+    yield f"{'':22}{'best step':>16}{'bits/char there':>18}{'ended at':>16}"
+    for cell, own in by_cell(finished).items():
+        best, bits, end = (
+            [run[name] for run in own]
+            for name in ("longer_best_step", "longer_best_validation_bits_per_char", "ended_at_step")
+        )
+        yield f"{cell:22}{spread(best, ',.0f'):>16}{spread(bits):>18}{spread(end, ',.0f'):>16}"
+    for cell, own in by_cell(finished).items():
+        shares = ", ".join(f"{share(run):.0%}" for run in own)
+        speed = 2 * PRODUCT**3 / min(run["product_seconds"] for run in own) / 1e9
+        yield f"share of the products' speed, {cell}: {shares} of {speed:.0f} GFLOP/s"
+    for cell, parts in found["shown"].items():
+        yield ""
+        yield f"{cell} seed {SEEDS[0]}: what its heads look at, on average"
+        for head in parts["heads"]:
+            where = "block {block}, head {head}: {characters_back:5.1f} characters back".format(**head)
+            yield f"{where}; {head['at_what_followed_the_same']:4.0%} at what followed the same character before"
+        yield f"{cell} seed {SEEDS[0]} writes:"
+        yield parts["sample"]
+
+
+def by_cell(runs):
+    return {cell: [run for run in runs if run["cell"] == cell] for cell in dict.fromkeys(run["cell"] for run in runs)}
+
+
+def share(run):
+    """A training's operations a second, as a share of those of a large product."""
+    return run["flops_a_step"] * run["first"] / run["seconds"] / (2 * PRODUCT**3 / run["product_seconds"])
+
+
+def table(runs, counting):
+    """One row for each model, the mean of its seeds ± the largest distance from it, and one for each that counts."""
+    yield f"{'':28} parameters  10¹² ops     seconds       best step  bits/char there  at the last step"
+    for cell, own in by_cell(runs).items():
+        steps = own[0].get("first", own[0]["steps"])
+        seconds, step = spread([run["seconds"] for run in own], ".0f"), [run["best_step"] for run in own]
+        best, last = ([run[f"{name}validation_bits_per_char"] for run in own] for name in ("best_", ""))
+        yield (
+            f"{f'{cell}, {steps:,} steps':28}{own[0]['parameters']:11,}{own[0]['flops_a_step'] * steps / 1e12:10.1f}"
+            f"{seconds:>12}{spread(step, ',.0f'):>16}{spread(best):>17}{spread(last):>18}"
+        )
+    for model, best in counting.items():
+        name = f"{model}, context {best['context']}"
+        yield f"{name:94}{best['bits_per_char']:18.3f}"
+    for scored in {run["scored_characters"] for run in runs}:
+        yield f"All score the same {scored:,} characters. The best step was chosen on them: that flatters it a little."
+
+
+def line(run):
+    """A training's result as charlm.py prints one, and what came after."""
+    if "diverged_at_step" in run:
+        return charlm.line(run)
+    best = f"{run['longer_best_validation_bits_per_char']:.3f} at step {run['longer_best_step']:,}"
+    return f"{charlm.line(run | {'steps': run['first']})}; best {best}"
+
+
+def draw(found):
+    """Learning curves beside those that count, and the picture of a head of the larger model."""
+    figure, (left, right) = plots.subplots(1, 2, size=(12, 5), width_ratios=[1.1, 1])
+    cells = list(SIZES)
+    for run, curve in zip(found["runs"], found["curves"], strict=True):
+        if not curve:
+            continue
+        style = {"color": plots.COLOURS[cells.index(run["cell"])], "linewidth": 1.2}
+        for part, dash in ("validation", "-"), ("train", "--"):
+            label = f"{run['cell']}, {part}" if run["seed"] == SEEDS[0] else None
+            left.plot(curve["step"], curve[f"{part}_bits_per_char"], dash, label=label, **style)
+        left.plot(run["longer_best_step"], run["longer_best_validation_bits_per_char"], "o", **style)
+    for number, (cell, own) in enumerate(by_cell(found["beside"]).items()):
+        best = min(run["best_validation_bits_per_char"] for run in own)
+        style = {"color": plots.COLOURS[5 + number], "linewidth": 1, "linestyle": plots.DASHES[number + 3]}
+        left.axhline(best, label=f"{cell} {best:.3f}", **style)
+    for (name, best), dash in zip(found["counting"].items(), ("--", ":", "-."), strict=False):
+        label = f"{name} {best['bits_per_char']:.3f}"
+        left.axhline(best["bits_per_char"], color="black", linewidth=1, linestyle=dash, label=label)
+    left.set(xscale="log", xlabel="step", ylabel="bits per character", xlim=(100, None), ylim=(1.0, 3.6))
+    left.legend(fontsize=8)
+    if found["shown"]:
+        cell, parts = list(found["shown"].items())[-1]
+        picture = parts["picture"]
+        right.imshow(picture["weights"], cmap="Greys", vmin=0)
+        characters = [character if character.isprintable() else "·" for character in picture["text"]]
+        right.set_xticks(range(len(characters)), characters, fontsize=6)
+        right.set_yticks(range(len(characters)), characters, fontsize=6)
+        title = f"{cell}, block {picture['block']}, head {picture['head']}: where it looks"
+        right.set(xlabel="the character looked at", ylabel="after having read", title=title)
+        right.grid(visible=False)
+    return figure
+
+
+def options(parser):
+    corpus.add_argument(parser)
+    parser.add_jobs()
+    parser.add_device()
+
+
+if __name__ == "__main__":
+    script.run(measure, tell, draw, options)

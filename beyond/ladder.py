@@ -1,0 +1,156 @@
+"""One text, every model: what each of them makes of the same validation posts, by its size and by its training time.
+
+Nothing is trained here. All figures are those that the other experiments saved for this text:
+
+    counting              ngram.py, kneser_ney.py
+    hidden Markov model   beyond/hmm.py
+    recurrent             char_models.py, and those that scan: beyond/scan_models.py, beyond/ladder_models.py
+    GPT                   beyond/gpt.py
+    regularised, mixed    beyond/beat_counting.py
+
+    python -m beyond.ladder          1 s
+
+A figure is the mean of the seeds ± the largest distance from it. "its best step" was chosen on the validation text,
+which flatters a model a little; "set aside" means that everything was chosen on a text set aside from training. Seconds
+are those of one training on one core; for models that count, of the whole script. A counting model's parameters are the
+text itself, so it has no place on that axis.
+
+Source: the experiments named above.
+"""
+
+from char_models import spread
+from lab import plots, results, script
+from lab.errors import UserError
+
+COUNTING = {
+    "add-one": ("ngram", ()),
+    "Kneser–Ney": ("kneser_ney", ()),
+    "modified Kneser–Ney": ("kneser_ney", ("modified",)),
+}
+SWEEPS = ["char_models", "scan_models", "ladder_models"]
+OTHERS = ["hmm", "gpt", "beat_counting"]
+BEST_STEP, SET_ASIDE, COUNTED, LAST = "its best step", "set aside", "best context", "as fitted"
+FAMILIES = {"counting": "k", "hidden Markov": 5, "recurrent": 0, "scanned": 2, "GPT": 1, "set aside": 3}
+
+KINDS = {"*": "trained", "rows.*.parameters": "exact", "rows.*.seeds": "setting", "scored_characters": "corpus"}
+
+
+def saved(name, folder):
+    """What an experiment saved in the folder of this run, or else in outputs/."""
+    there = folder and (folder / f"{name}.json").exists()
+    return results.load(name, folder if there else results.SAVED)
+
+
+def row(model, family, chosen, bits, *, parameters=None, seconds=None):
+    about = {"model": model, "family": family, "chosen": chosen, "parameters": parameters}
+    return about | {"seconds": seconds, "bits_per_char": list(bits)}
+
+
+def counted(records):
+    for model, (name, path) in COUNTING.items():
+        found = records[name]["results"]
+        for part in path:
+            found = found[part]
+        bits = min(found["bits_per_char"])
+        context = found["context"][found["bits_per_char"].index(bits)]
+        yield row(f"{model}, context {context}", "counting", COUNTED, [bits], seconds=[records[name]["seconds"]])
+
+
+def hidden(found, V):
+    """The hidden Markov models of as many states as are best: free are all probabilities but the last of each row."""
+    runs = {}
+    for run in found["runs"]:
+        runs.setdefault(run["states"], []).append(run)
+    bits = {states: [run["validation_bits_per_char"] for run in own] for states, own in runs.items()}
+    best = min(bits, key=lambda states: sum(bits[states]) / len(bits[states]))
+    parameters = (best - 1) + best * (best - 1) + best * (V - 1)
+    seconds = [run["seconds"] for run in runs[best]]
+    yield row(
+        f"hidden Markov, {best} states", "hidden Markov", LAST, bits[best], parameters=parameters, seconds=seconds
+    )
+
+
+def grouped(runs, name):
+    """The trainings that reached their end, by what ``name`` says of them."""
+    groups = {}
+    for run in runs:
+        if "diverged_at_step" not in run:
+            groups.setdefault(run[name], []).append(run)
+    return groups.items()
+
+
+def trained(model, family, chosen, runs, bits, seconds="seconds"):
+    parameters, took = runs[0]["parameters"], [run[seconds] for run in runs]
+    return row(model, family, chosen, [run[bits] for run in runs], parameters=parameters, seconds=took)
+
+
+def tuned(found):
+    """The rows of beat_counting.py: each alone, then the mixture, which has taken the seconds of all its parts."""
+    groups = dict(grouped(found["runs"], "row"))
+    for name, runs in groups.items():
+        yield trained(name, "set aside", SET_ASIDE, runs, "validation_bits_per_char")
+    parts = [run for runs in list(groups.values())[-2:] for run in runs]
+    parameters, seconds = (sum(run[what] for run in parts) for what in ("parameters", "seconds"))
+    bits = [found["all"]["bits_per_char"]]
+    yield row("both and Kneser–Ney", "set aside", SET_ASIDE, bits, parameters=parameters, seconds=[seconds])
+
+
+def measure(arguments):
+    names = [*dict.fromkeys(name for name, _ in COUNTING.values()), *SWEEPS, *OTHERS]
+    records = {name: saved(name, arguments.outputs) for name in names}
+    if len({record.get("corpus") for record in records.values()}) > 1:
+        raise UserError("what was saved is not all of one text: run the experiments named above on the same one")
+    found = {name: record["results"] for name, record in records.items()}
+    rows = [*counted(records), *hidden(found["hmm"], found["kneser_ney"]["V"])]
+    for name in SWEEPS:
+        family = "recurrent" if name == "char_models" else "scanned"
+        for cell, runs in grouped(found[name]["runs"], "cell"):
+            rows.append(trained(cell, family, BEST_STEP, runs, "best_validation_bits_per_char"))
+    for cell, runs in grouped(found["gpt"]["runs"], "cell"):
+        bits = "longer_best_validation_bits_per_char"
+        rows.append(trained(cell, "GPT", BEST_STEP, runs, bits, "longer_seconds"))
+    rows += tuned(found["beat_counting"])
+    return {
+        "corpus": records["char_models"]["corpus"],
+        "rows": sorted(rows, key=lambda one: -mean(one["bits_per_char"])),
+        "scored_characters": found["kneser_ney"]["scored_characters"],
+    }
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def tell(found):
+    yield f"{'':32}{'parameters':>11}{'seconds':>10}{'bits/char':>16}  chosen by"
+    for one in found["rows"]:
+        parameters = f"{one['parameters']:,}" if one["parameters"] else "–"
+        seconds = f"{mean(one['seconds']):,.0f}"
+        yield f"{one['model']:32}{parameters:>11}{seconds:>10}{spread(one['bits_per_char']):>16}  {one['chosen']}"
+    yield f"All score the same {found['scored_characters']:,} characters."
+
+
+def draw(found):
+    """Bits per character against parameters, and against seconds."""
+    figure, (left, right) = plots.subplots(1, 2, size=(13, 5.4), sharey=True)
+    colours = {name: c if c == "k" else plots.COLOURS[c] for name, c in FAMILIES.items()}
+    for number, one in enumerate(found["rows"]):
+        bits, colour = mean(one["bits_per_char"]), colours[one["family"]]
+        mark = plots.MARKERS[list(FAMILIES).index(one["family"])]
+        place = {"xytext": (6, 4 if number % 2 else -9), "textcoords": "offset points", "fontsize": 7, "color": colour}
+        if one["parameters"]:
+            left.plot(one["parameters"], bits, mark, color=colour)
+            left.annotate(one["model"], (one["parameters"], bits), **place)
+        else:
+            left.axhline(bits, color=colour, linewidth=0.8, linestyle=":")
+        right.plot(max(0.1, mean(one["seconds"])), bits, mark, color=colour)
+        right.annotate(one["model"], (max(0.1, mean(one["seconds"])), bits), **place)
+    left.set(
+        xscale="log", xlabel="parameters", ylabel="validation bits per character", title="By size; dotted: counting"
+    )
+    right.set(xscale="log", xlabel="seconds of one core", title="By training time")
+    return figure
+
+
+if __name__ == "__main__":
+    script.run(measure, tell, draw)

@@ -1,0 +1,50 @@
+"""Why an LSTM needs its bias (beyond/one_bit_why.py): which trainings it compares, and what it tells of them."""
+
+from dataclasses import asdict
+
+from commands import measured, record_of
+
+from beyond import one_bit_why
+from lab import trainings
+from layers import one_bit_training
+
+
+def test_each_case_is_told_and_changes_one_thing(monkeypatch):
+    def run(train, configs, arguments, line):
+        trained.extend(configs)
+        return [record(config) for config in configs]
+
+    def record(c):
+        if c.cell == "GRU":
+            return asdict(c) | {"diverged_at_step": 7}
+        gate = None if c.cell.startswith("RNN") else 0.5
+        numbers = {"accuracy": 1.0, "gradient_before": 1e-6, "gradient_after": 0.0, "share_of_the_bit": 1e-4}
+        curve = {"step": [250], "gradient": [1e-7]}
+        solved = 100 if c.learning_rate == 0.01 and c.seed == 3 else None
+        return asdict(c) | numbers | {"solved_at": solved, "kept_before": gate, "kept_after": gate, "curve": curve}
+
+    trained = []
+    monkeypatch.setattr(trainings, "run", run)
+    found, lines = measured(one_bit_why)
+    plain, *_ = (c for c in trained if c.cell == "LSTM")
+    varied = {
+        run["case"]: run for run in found["runs"] if run["learning_rate"] == plain.learning_rate and run["seed"] == 3
+    }
+    for case, changed in (("LSTM, no noise", "noise"), ("LSTM, 8 times the batch", "batch")):
+        assert [name for name in asdict(plain) if varied[case][name] != varied["LSTM"][name]] == [changed]
+    assert "LSTM                       : 0 / 0 / 1; 1e-04; 1.0e-06 -> underflow; 0.50 -> 0.50" in lines
+    assert "RNN                        : 0 / 0 / 1; 1e-04; 1.0e-06 -> underflow" in lines
+    assert not any(line.startswith("GRU") for line in lines)  # all of them diverged
+    assert "delay  80: 1.000; 1.0e-06 -> underflow" in lines
+    assert all(not c.stops and c.steps == 600 for c in trained if c.cell == "RNN, identity")
+    one_bit_why.draw(found)
+
+
+def test_the_command_trains_what_it_tells(tmp_path, in_this_process, monkeypatch):
+    monkeypatch.setattr(one_bit_training, "TESTED", 100)
+    monkeypatch.setattr(one_bit_why, "CASES", {"LSTM": ("LSTM", {})})
+    monkeypatch.setattr(one_bit_why, "ROBUST_DELAYS", [5])
+    monkeypatch.setitem(one_bit_why.ROBUST_SETTINGS, "steps", 10)
+    saved = record_of(one_bit_why, tmp_path, "--steps", "2")
+    assert len(saved["results"]["runs"]) == 6 and len(saved["results"]["robust"]) == 3
+    assert saved["printed"][-1].startswith("delay   5: ") and (tmp_path / "one_bit_why.png").exists()

@@ -1,0 +1,110 @@
+"""What claims are made of (reruns/claims/base.py), and that none goes without a test or without a place in the post."""
+
+import copy
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from claim_cases import BY_NAME, PUBLISHED
+
+from lab import results
+from reruns import claims
+from reruns.claims import base, outline
+from reruns.claims.base import FAILS, HOLDS, UNDECIDED
+
+CASES = {}
+for path in sorted(Path(__file__).parent.glob("test_*.py")):
+    if path != Path(__file__):
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
+        CASES |= module.CASES
+
+
+def test_every_claim_has_a_case():
+    assert CASES.keys() == BY_NAME.keys()
+    assert len(BY_NAME) == len(claims.CLAIMS) == len(base.DECLARED)  # and a name of its own
+
+
+def test_every_place_of_the_post_is_judged():
+    """Or is among those that aren't, with a reason."""
+    judged = {place for claim in claims.CLAIMS for place in claim.where}
+    assert judged == outline.CONCLUSIONS.keys()
+    assert not outline.CONCLUSIONS.keys() & outline.NOT_JUDGED.keys()
+    for claim in claims.CLAIMS:
+        assert (claim.source == base.POST) == bool(claim.where), claim.sentence
+
+
+def test_a_sentence_ends_and_is_said_once():
+    sentences = [claim.sentence for claim in claims.CLAIMS]
+    assert len(set(sentences)) == len(sentences)
+    assert all(sentence.endswith(".") for sentence in sentences)
+
+
+def test_how_verdicts_are_made():
+    assert [base.decided(True, False), base.decided(False, True), base.decided(False, False)] == [
+        HOLDS,
+        FAILS,
+        UNDECIDED,
+    ]
+    assert [base.exactly(right) for right in (True, False)] == [HOLDS, FAILS]
+    assert [base.each(truths) for truths in ([True, True], [False, False], [True, False])] == [HOLDS, FAILS, UNDECIDED]
+    assert base.together(HOLDS, HOLDS) == HOLDS
+    assert base.together(HOLDS, UNDECIDED) == UNDECIDED
+    assert base.together(UNDECIDED, FAILS, HOLDS) == FAILS  # a sentence with a false part is false
+    assert base.apart([1, 2], [3, 4]) == HOLDS and base.apart([3, 4], [1, 2]) == FAILS
+    assert base.apart([1, 3], [2, 4]) == UNDECIDED and base.apart([1, 2], [3, 4], by=1) == UNDECIDED
+    assert base.apart([2], [2]) == FAILS
+    assert base.span([2.694]) == "2.694" and base.span([2.6961, 2.69, 2.7]) == "2.690 to 2.700"
+
+
+def test_a_claim_without_its_outputs_cannot_be_told(tmp_path):
+    for claim in claims.CLAIMS:
+        verdict, why = claim.verdict(tmp_path)
+        assert verdict == UNDECIDED and "run" in why
+
+
+def test_a_claim_judges_the_post_s_own_figures_too():
+    """The post's Kneser–Ney, 2.594 bits, is below each of its models: 2.690 is the lowest (its table). Not so here."""
+    counting = BY_NAME["counting_beats_training"]
+    assert counting.on_published(PUBLISHED)[0] == HOLDS
+    assert BY_NAME["one_state_is_counting"].on_published(PUBLISHED) is None  # the post has no such model
+    changed = copy.deepcopy(PUBLISHED)
+    changed["kneser_ney"]["bits_per_char"] = [2.7]
+    assert counting.on_published(changed)[0] == FAILS and counting.reads_the_text(changed)
+
+
+def save(folder, name, found, device="cpu"):
+    folder.mkdir(exist_ok=True)
+    environment = {"device": device, "cores": 2}
+    record = {"experiment": name, "arguments": {}, "kinds": {}, "takes": [], "environment": environment, "seconds": 1.0}
+    (folder / f"{name}.json").write_text(results.to_json(record | {"corpus": None, "results": found}), encoding="utf-8")
+
+
+@pytest.mark.parametrize("device, verdict", [("cuda", HOLDS), ("cpu", UNDECIDED)])
+def test_a_claim_can_need_outputs_of_another_kind_of_machine(tmp_path, device, verdict):
+    """They lie in the folder or in one inside it."""
+    gpu, cpu = (
+        {"device": kind, "GRU": {"ms": ms}, "attention": {"ms": 1.0}} for kind, ms in (("cuda", 30), ("cpu", 6))
+    )
+    save(tmp_path, "parallel", cpu)
+    save(tmp_path / "another", "parallel", gpu, device)
+    assert BY_NAME["gap_grows_on_a_gpu"].verdict(tmp_path)[0] == verdict
+
+
+def test_a_claim_can_need_what_the_post_published(tmp_path):
+    post = json.loads(json.dumps(PUBLISHED["reverse"]))
+    save(tmp_path, "reverse", {"runs": post["runs"]})
+    wild = [run | {"sequences_right": run["sequences_right"] / 2} for run in post["runs"]]
+    save(tmp_path, "reverse_unclipped", {"runs": wild})
+    clips = BY_NAME["the_post_clips"]
+    assert clips.verdict(tmp_path)[0] == HOLDS and clips.on_published(PUBLISHED) is None
+
+
+def test_what_a_claim_looks_at_besides_may_be_missing(tmp_path):
+    claim = BY_NAME["rate_spoils_attention"]
+    for name in claim.needs:
+        save(tmp_path, name, {"runs": PUBLISHED[name]["runs"]})
+    assert claim.verdict(tmp_path)[0] == HOLDS
+    save(tmp_path, "reverse_40_unclipped", {"runs": PUBLISHED["reverse_40_lr"]["runs"]})  # where it learns
+    assert claim.verdict(tmp_path)[0] == FAILS

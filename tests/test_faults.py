@@ -8,6 +8,7 @@ import errno
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import sys
@@ -22,6 +23,7 @@ import charlm
 import corpus
 import rerun
 from lab import plots, results, script, sources
+from lab.errors import UserError
 from layers import char_files
 
 NEEDS_SPACE = ("open", "os.mkdir", "fsync")
@@ -235,3 +237,29 @@ def test_what_is_made_from_results(fault, most, mode, ended, tmp_path):
 
     for found, old, new in end_at_every_write(ended, command, prepare, state, tmp_path, fault, most):
         assert all(part in either for part, *either in zip(found, old, new, strict=True))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_text_that_is_made(fault, most, ended, tmp_path):
+    """Three files: where a kill came between them, one is missing, and whoever reads them is told."""
+    text, own = tmp_path / "text", tmp_path / "posts"
+    own.mkdir()
+    for name in "one", "two":
+        (own / f"{name}.md").write_text(f"The post {name}, as it was.\n", encoding="utf-8")
+
+    def prepare():
+        shutil.rmtree(text, ignore_errors=True)
+        corpus.write(text, "old train", "old validation")
+
+    def state():
+        try:
+            return vars(corpus.load(text))
+        except UserError as error:
+            return str(error)
+
+    def command():
+        asked = ["--posts", str(own), "--held-out", "two", "--into", str(text), "--outputs", str(tmp_path / "out")]
+        return script.perform(script.experiment(corpus), asked)
+
+    for found, old, new in end_at_every_write(ended, command, prepare, state, tmp_path, fault, most):
+        assert found in (old, new) or re.search("can't read .*blog_val.txt: No such file", str(found))

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -27,6 +28,22 @@ def test_a_seed_has_to_be_a_whole_number_that_a_generator_takes(text):
     assert script.seed("0") == 0
     with pytest.raises(argparse.ArgumentTypeError, match="0 to 4,294,967,295, not '"):
         script.seed(text)
+
+
+def test_seeds_end_where_torch_begins_again():
+    torch = pytest.importorskip("torch")
+
+    def drawn(seed):
+        return torch.rand(3, generator=torch.Generator().manual_seed(seed)).tolist()
+
+    assert script.seed(str(script.SEEDS - 1)) == script.SEEDS - 1
+    assert drawn(script.SEEDS) == drawn(0) != drawn(script.SEEDS - 1)
+
+
+@pytest.mark.parametrize("module", ["beyond.recall", "beyond.bidirectional", "beyond.gates_trained"])
+def test_no_seed_s_test_stream_is_another_one_s_training_stream(module):
+    one = import_module(module)
+    assert {one.TEST_SEED + seed for seed in one.SEEDS}.isdisjoint(one.SEEDS)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "-inf", "", "x", "1e39"])

@@ -20,7 +20,7 @@ encoder-decoder" (2014) for the GRU, with the reset as torch has it (see layers/
 "Long short-term memory" (1997) and Gers et al., "Learning to forget" (2000); Loshchilov and Hutter, "Decoupled weight
 decay regularization" (2019) for AdamW; Pascanu et al., "On the difficulty of training recurrent neural networks" (2013)
 for clipping the gradient's norm. Where the post is silent: AdamW's other settings are torch's own; training text is
-judged on its beginning, as much of it as there is to validate on.
+judged on as much of it as there is to validate on. What its listing's way of scoring makes is in beyond/evaluation.py.
 """
 
 import base64
@@ -116,8 +116,7 @@ def curve_points(steps):
 
 def learn(training, ids, validation):
     """Go through a training with a learning curve, and keep the weights of its lowest point."""
-    steps = training.config.steps
-    points = set(curve_points(steps))
+    points = set(curve_points(training.config.steps))
     for step in training:
         if step in points:
             training.log(
@@ -127,7 +126,7 @@ def learn(training, ids, validation):
             )
             training.keep_best("validation_bits_per_char")
     if training.best is None:  # the last step's loss was finite, what it left behind isn't
-        raise Diverged(steps)
+        raise Diverged(training.config.steps)
 
 
 def train(config, checkpoint):
@@ -161,7 +160,6 @@ def recorded(record):
 
 
 def trained(configs, arguments, line=None):
-    """The records of these trainings, whether they reached their end or diverged."""
     return [recorded(record) for record in trainings.run(train, configs, arguments, line)]
 
 

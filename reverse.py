@@ -6,26 +6,26 @@ closely: what the model would score if it read the true digits instead of its ow
 sequences training had drawn, how much of attention's weight lies on the digit to be written, and the gradient's norm.
 The table and the panels of the figure are shared with the sweeps that change one setting: they are half of this file.
 
-    python reverse.py          12 min
+    python reverse.py          9 min
 
 Prints, first:
 
-    length 5, no attention, seed 0: digits right 0.975, whole sequences right 0.933
-    length 5, no attention, seed 1: digits right 0.996, whole sequences right 0.988
-    length 5, attention   , seed 0: digits right 0.999, whole sequences right 0.995
-    length 5, attention   , seed 1: digits right 0.996, whole sequences right 0.990
-    length 10, no attention, seed 0: digits right 0.964, whole sequences right 0.847
-    length 10, no attention, seed 1: digits right 0.973, whole sequences right 0.876
-    length 10, attention   , seed 0: digits right 0.995, whole sequences right 0.972
-    length 10, attention   , seed 1: digits right 0.986, whole sequences right 0.960
-    length 20, no attention, seed 0: digits right 0.803, whole sequences right 0.178
-    length 20, no attention, seed 1: digits right 0.835, whole sequences right 0.218
-    length 20, attention   , seed 0: digits right 0.942, whole sequences right 0.850
-    length 20, attention   , seed 1: digits right 0.906, whole sequences right 0.783
-    length 40, no attention, seed 0: digits right 0.420, whole sequences right 0.000
-    length 40, no attention, seed 1: digits right 0.394, whole sequences right 0.000
-    length 40, attention   , seed 0: digits right 0.565, whole sequences right 0.190
-    length 40, attention   , seed 1: digits right 0.634, whole sequences right 0.307
+    length 5, no attention, seed 0: digits right 0.994, whole sequences right 0.984
+    length 5, no attention, seed 1: digits right 0.997, whole sequences right 0.992
+    length 5, attention   , seed 0: digits right 0.993, whole sequences right 0.980
+    length 5, attention   , seed 1: digits right 0.999, whole sequences right 0.996
+    length 10, no attention, seed 0: digits right 0.952, whole sequences right 0.789
+    length 10, no attention, seed 1: digits right 0.973, whole sequences right 0.868
+    length 10, attention   , seed 0: digits right 0.985, whole sequences right 0.959
+    length 10, attention   , seed 1: digits right 0.992, whole sequences right 0.974
+    length 20, no attention, seed 0: digits right 0.802, whole sequences right 0.171
+    length 20, no attention, seed 1: digits right 0.828, whole sequences right 0.206
+    length 20, attention   , seed 0: digits right 0.952, whole sequences right 0.864
+    length 20, attention   , seed 1: digits right 0.925, whole sequences right 0.828
+    length 40, no attention, seed 0: digits right 0.415, whole sequences right 0.000
+    length 40, no attention, seed 1: digits right 0.402, whole sequences right 0.000
+    length 40, attention   , seed 0: digits right 0.525, whole sequences right 0.139
+    length 40, attention   , seed 1: digits right 0.730, whole sequences right 0.453
 
 At length 5 there are only 100,000 sequences and training draws 128,000, so most of the test is known to it; "others"
 counts the rest. Whole sequences right are the same whichever digits are read (see seq2seq.py).

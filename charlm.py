@@ -25,7 +25,6 @@ judged on as much of it as there is to validate on. What its listing's way of sc
 
 import base64
 import math
-import os
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -34,10 +33,9 @@ import torch
 from torch.nn import functional as F
 
 import corpus
-from lab import devices, script, trainings
+from lab import devices, results, script, trainings
 from lab.descent import Descent
 from lab.errors import Diverged, UserError, note
-from lab.results import write_whole
 from layers import char_files
 from layers.char_gpt import SIZES
 from layers.char_lm import CELLS, build, estimate, evaluate, generate
@@ -194,7 +192,7 @@ def of_a_training(arguments):
     found = {"seeds": [arguments.seed], "corpus": text.fingerprint, "runs": [record]}
     if weights and arguments.save:
         try:
-            write_whole(arguments.save, weights)
+            results.write_whole(arguments.save, weights)
         except OSError as error:  # what was measured is told all the same
             note(f"can't write {arguments.save}: {error.strerror}; the same command tries again without training")
             arguments.work.unfinished = True
@@ -236,7 +234,8 @@ def tell(found):
     if "model" in found:
         model = "{cell} seed {seed}, step {step:,}".format(**found["model"])
     if "validation_bits_per_char" in found:
-        yield f"{model}: {judged(found, 'validation_bits_per_char')}"
+        seen = ", trained on another text, which may hold some of this" * found["model"]["other_text"]
+        yield f"{model}{seen}: {judged(found, 'validation_bits_per_char')}"
     if "sample" in found:
         yield ""
         yield f"{model}, at temperature {found['temperature']:g}:"
@@ -271,8 +270,8 @@ def options(parser):
     corpus.add_argument(parser)
     parser.add_jobs()
     parser.add_device()
-    parser.add_argument("--save", metavar="FILE", type=Path, help="write the weights of the best step")
-    parser.add_argument("--load", metavar="FILE", type=Path, help="use saved weights instead of training")
+    parser.add_argument("--save", metavar="FILE", type=script.file, help="write the weights of the best step")
+    parser.add_argument("--load", metavar="FILE", type=script.file, help="use saved weights instead of training")
     parser.add_argument("--sample", metavar="N", type=script.positive_int, help="write N characters of text")
     parser.add_argument("--prompt", metavar="TEXT", type=script.utf8, default="The ", help="how the text begins")
     parser.add_argument("--temperature", type=script.non_negative_float, default=1.0, help="0: always the likeliest")
@@ -297,8 +296,10 @@ def refuse(arguments):
         raise UserError(f"--{', --'.join(sorted(ignored))}: a model to --load isn't trained")
     if save and (save.is_dir() or not save.name):
         raise UserError(f"--save: {save} is a folder; name a file")
-    if save and not (save.resolve().parent.is_dir() and os.access(save.resolve().parent, os.W_OK)):
+    if save and not save.parent.is_dir():
         raise UserError(f"can't write in {save.parent}: name a folder that is there")
+    if save:
+        results.check_file(save)
     written = {"prompt": "--prompt", "temperature": "--temperature", "sample_seed": "--seed"}
     if not arguments.sample and (idle := [written[name] for name in written if name in changed]):
         raise UserError(f"{', '.join(idle)}: what writes is --sample N, which isn't there")

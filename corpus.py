@@ -177,7 +177,10 @@ def write(folder: Path, train: str, validation: str):
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
-            for put in [stack.enter_context(results.aside(folder / name, files[name])) for name in files]:
+            puts = [stack.enter_context(results.aside(folder / name, files[name])) for name in files]
+            for name in SUMS, VALIDATION:  # a kill may leave one missing, but none beside another that it isn't from
+                (folder / name).unlink(missing_ok=True)
+            for put in puts:
                 put()
     except OSError as error:
         raise UserError(f"can't write in {folder}: {error.strerror}; name a folder that can be written") from None

@@ -42,6 +42,7 @@ Zaremba and Sutskever (2015) for its bias; Cho et al. (2014) for the GRU.
 import torch
 
 from lab import plots, script
+from lab.errors import UserError
 from layers.cells import keeping_gate, set_gate_bias
 
 SEEDS = range(5)
@@ -93,7 +94,11 @@ def measure(arguments):
     torch.set_num_threads(1)  # products this small take longer if threads must wait for each other
     cases = {"RNN": (torch.nn.RNN, None), "GRU, default": (torch.nn.GRU, None)}
     cases[f"GRU, update bias {UPDATE_BIAS:+}"] = (torch.nn.GRU, UPDATE_BIAS)
-    cases |= {f"LSTM, forget bias {bias:g}": (torch.nn.LSTM, bias) for bias in arguments.forget_bias}
+    for bias in arguments.forget_bias:
+        name = f"LSTM, forget bias {str(bias).removesuffix('.0')}"
+        if name in cases:
+            raise UserError(f"--forget-bias: {bias} is given twice")
+        cases[name] = (torch.nn.LSTM, bias)
 
     gradient_size, by_seed, every_step, biases = {}, {}, {}, {}
     for name, (cell, bias) in cases.items():

@@ -20,11 +20,10 @@ However a rerun is interrupted, the same command goes on from there. What lies i
 if the same code made it from the same arguments and text.
 """
 
-import json
 from argparse import Namespace
 
 from lab import results, script
-from lab.errors import ROOT, SAVED, UserError, note, shown
+from lab.errors import SAVED, UserError, note, shown
 from reruns import catalogue, claims, page, post, redrawing, telling
 
 # What each mode understands, the one without an option of its own last.
@@ -42,7 +41,7 @@ def main(argv=None):
     entries = catalogue.entries()
     mode, arguments = parse(argv, entries)
     folder = arguments.compare or arguments.outputs or SAVED
-    published = json.loads((ROOT / "data" / "published.json").read_text(encoding="utf-8"))
+    published = results.published()
     if mode not in ("rerun", "check_machine"):
         held = [entry for entry in entries.values() if (folder / f"{entry.name}.json").exists()]
         if not held:
@@ -50,9 +49,9 @@ def main(argv=None):
     if mode == "claims":
         return claims.tell(folder, published)
     if mode == "report":
-        made = page.page(held, published, claims.CLAIMS, folder)
-        results.write_whole(folder / "README.md", made.encode())
-        return results.write_whole(folder / "POST.md", post.page(held, published, claims.CLAIMS, folder).encode())
+        for name, one in ("README.md", page), ("POST.md", post):
+            results.write_whole(folder / name, one.page(held, published, claims.CLAIMS, folder).encode())
+        return None
     if mode == "redraw":
         return redrawing.redraw([entries[name] for name in arguments.names] or held, folder)
     if mode == "check_machine":
@@ -63,7 +62,9 @@ def main(argv=None):
         chosen = [entries[name] for name in arguments.names] or held
         summary = telling.Summary(published, read_text(arguments, chosen))
         for entry in chosen:
-            summary.tell(entry, results.load(entry.name, folder))
+            record = results.load(entry.name, folder)
+            with results.understood(folder / f"{entry.name}.json", SAVED / f"{entry.name}.json"):
+                summary.tell(entry, record)
         return summary.close()
     chosen = chosen_of(arguments, entries)
     script.check_place(arguments)

@@ -103,7 +103,10 @@ def answer(source, task="reverse"):
 
 def generator(seed, draws):
     """The random numbers of one kind of a seed. No two kinds, of the same seed or of others, share a stream."""
-    return torch.Generator().manual_seed((len(DRAWS) * seed + DRAWS.index(draws)) % 2**64)
+    number = len(DRAWS) * seed + DRAWS.index(draws)
+    if not 0 <= number < script.SEEDS:  # torch would take the stream of another seed
+        raise ValueError(f"seeds are from 0 to {script.SEEDS // len(DRAWS) - 1:,}, not {seed:,}")
+    return torch.Generator().manual_seed(number)
 
 
 def build(config):
@@ -229,9 +232,9 @@ def finished(runs):
 def length_range(text):
     """Two lengths such as 5-20, as an argument's type."""
     shortest, dash, longest = text.partition("-")
-    if not (dash and shortest.isdecimal() and longest.isdecimal() and 1 <= int(shortest) < int(longest)):
-        raise argparse.ArgumentTypeError(f"must be two lengths of at least 1, the shorter first, as 5-20, not {text!r}")
-    return int(shortest), int(longest)
+    if not dash or (lengths := (script.positive_int(shortest), script.positive_int(longest)))[0] >= lengths[1]:
+        raise argparse.ArgumentTypeError(f"must be two lengths, the shorter first, as 5-20, not {text!r}")
+    return lengths
 
 
 def options(parser):
@@ -250,6 +253,8 @@ def options(parser):
 def measure(arguments):
     if (arguments.seed is None) if arguments.lengths is None else (arguments.length is not None):
         raise UserError("give LENGTH, attention or none, and SEED; or --lengths without them")
+    if (arguments.seed or 0) >= script.SEEDS // len(DRAWS):
+        raise UserError(f"SEED must be below {script.SEEDS // len(DRAWS):,}: each takes {len(DRAWS)} random generators")
     if arguments.lengths:
         configs = [Config(arguments.lengths, attends, seed=0) for attends in (False, True)]
     else:

@@ -30,15 +30,14 @@ windows of a training are others: as with another seed.
 Source: the post's charlm.py, as it shows it.
 """
 
-import json
 from dataclasses import asdict
 
 import torch
 
 import charlm
 import corpus
-from lab import script, trainings
-from lab.errors import ROOT, Diverged, UserError
+from lab import results, script, trainings
+from lab.errors import Diverged, UserError
 from layers.char_rnn import CELLS, evaluating, score
 
 SEED = 0
@@ -86,7 +85,7 @@ def ending_with_the_text(length):
 
 def of_the_post():
     """What the post's own figures owe to the divisor."""
-    published = json.loads((ROOT / "data" / "published.json").read_text(encoding="utf-8"))
+    published = results.published()
     added, divided_by = windows(published["corpus"]["validation_characters"])
     bits = [run["validation_bits_per_char"] for run in published["char_models"]["runs"]]
     too_much = [b * (1 - divided_by / added) for b in bits]

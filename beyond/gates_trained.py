@@ -133,7 +133,11 @@ def measure(arguments):
     if arguments.load:
         device = devices.trusted(arguments.device)
         loaded = [char_files.load(file, text) for file in arguments.load]
-        runs = [{"task": "as saved"} | look_at(model.to(device), about, text) for model, about in loaded]
+        runs = [
+            {"task": "as saved" + ", trained on another text" * about.other_text}
+            | look_at(model.to(device), about, text)
+            for model, about in loaded
+        ]
     else:
         where["device"] = device = arguments.device
         on_text = [charlm.Config(c, seed, steps=arguments.steps, **where) for c in TEXT_CELLS for seed in SEEDS]
@@ -216,7 +220,11 @@ def options(parser):
         "--steps", type=script.positive_int, default=TEXT_STEPS, metavar="N", help="of training on text"
     )
     parser.add_argument(
-        "--load", nargs="+", metavar="FILE", help="train nothing: look at models that charlm.py --save wrote"
+        "--load",
+        nargs="+",
+        metavar="FILE",
+        type=script.file,
+        help="train nothing: look at models that charlm.py --save wrote",
     )
     corpus.add_argument(parser)
     parser.add_jobs()

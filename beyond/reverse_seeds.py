@@ -17,13 +17,11 @@ Of the post's eight shares of whole sequences four lie in these ranges and four 
 Sources: as seq2seq.py.
 """
 
-import json
 from functools import partial
 from statistics import mean
 
 import reverse
-from lab import plots, script
-from lab.errors import ROOT
+from lab import plots, results, script
 from reverse import with_details
 from seq2seq import Config, describe
 
@@ -63,7 +61,7 @@ def span(own, name):
 
 def draw(found):
     """Whole sequences right, a dot for each seed, and the two that the post printed."""
-    published = json.loads((ROOT / "data" / "published.json").read_text(encoding="utf-8"))["reverse"]["runs"]
+    published = results.published()["reverse"]["runs"]
     figure, axes = plots.subplots(size=(8, 3.2))
     groups = by_setting(with_details(found))
     for row, own in enumerate(groups):

@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -31,7 +32,10 @@ WORK = ROOT / "work"
 STARTED = time.perf_counter()
 STRAY_SECONDS = 60  # after which a file that was being written and never renamed belongs to a process that was killed
 # What every saved record has, and of which type.
-RECORD = {"experiment": str, "arguments": dict, "kinds": dict, "environment": dict, "seconds": float, "results": dict}
+RECORD = {
+    "experiment": str, "arguments": dict, "takes": list, "kinds": dict, "corpus": str | None, "environment": dict,
+    "seconds": float | int, "results": dict,
+}  # fmt: skip
 
 
 def record(
@@ -91,18 +95,53 @@ def save(folder: Path, record: dict, lines: list[str], draw: Callable[[dict], ob
 def load(name: str, folder: Path = SAVED) -> dict:
     """What a run of the experiment ``name`` saved in ``folder``, as ``record`` made it."""
     path = Path(folder) / f"{name}.json"
+    if not path.exists():
+        raise UserError(f"{shown(path)} is not there: run {name} first")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read(path))
         for key, kind in RECORD.items():
-            if not isinstance(found[key], (float, int) if kind is float else kind):
+            if not isinstance(found[key], kind):
                 raise ValueError(f"its {key} is of another type")
-    except FileNotFoundError:
-        raise UserError(f"{shown(path)} is not there: run {name} first") from None
-    except OSError as error:
-        raise UserError(f"can't read {shown(path)}: {error.strerror}") from None
+        if found["experiment"] != name:
+            raise ValueError(f"it is of {found['experiment']}")
+        if not all(kind and isinstance(kind, str) for kind in found["kinds"].values()):
+            raise ValueError("its kinds are not words")
+        if not (isinstance(found["environment"]["cores"], int) and isinstance(found["environment"]["device"], str)):
+            raise ValueError("its environment is of another form")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{shown(path)} is not a results file ({error}): run {name} again") from None
     return found
+
+
+@contextmanager
+def understood(*paths: Path):
+    """For whatever is made of the results that were loaded from these files: if it can't be, that is a file's fault."""
+    try:
+        yield
+    except (UserError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        names = " or ".join(str(shown(path)) for path in paths)
+        raise UserError(f"{names} holds other results than this version saves ({error!r}): run it again") from error
+
+
+def published() -> dict:
+    """The figures that the post printed: data/published.json, held to its checksum."""
+    path = ROOT / "data" / "published.json"
+    content = read(path)
+    if hashlib.sha256(content).hexdigest() not in read(path.with_name("SHA256SUMS")).decode(errors="replace"):
+        raise UserError(f"{shown(path)} is not as SHA256SUMS says: restore what was")
+    return json.loads(content)
+
+
+def read(path: Path) -> bytes:
+    """A file's content. A pipe or an endless device is refused and not waited for."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UserError(f"can't read {shown(path)}: it is not a file")
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"can't read {shown(path)}: {error.strerror}") from None
 
 
 def diverged(found) -> Iterator[dict]:
@@ -132,28 +171,43 @@ class Work:
     def hold(self) -> str:
         """Make the folder and hold it against other processes; returns a token that stands for this command's run."""
         if self.lock is None:
+            self.token = f"{os.getpid()} {time.time_ns()}"
             try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                lock = open(self.folder / "lock", "a", encoding="utf-8")  # noqa: SIM115
-                claimed = claim(lock) and (self.folder / "lock").exists()
+                self.lock = self._locked()
+                others = [path for path in self.folder.parent.iterdir() if path != self.folder]
+                begun = any(path.is_dir() for path in self.folder.iterdir())
+                self.lock.truncate(0)
+                self.lock.write(self.token.encode())
             except OSError as error:
                 raise UserError(f"can't keep work in progress in {shown(self.folder)}: {error.strerror}") from None
-            if not claimed:
-                lock.close()
-                raise UserError("the same command is running already: wait for it, or stop it")
-            others = [path for path in self.folder.parent.iterdir() if path != self.folder]
-            if others and not any(path.is_dir() for path in self.folder.iterdir()):
+            if others and not begun:
                 note(f"{shown(self.folder.parent)} holds work of other arguments or of other code: this starts afresh")
-            self.lock = lock
-            self.token = f"{os.getpid()} {time.time_ns()}"
-            lock.truncate(0)
-            lock.write(self.token)
-            lock.flush()
         return self.token
+
+    def _locked(self):
+        """The lock, held. The folder can go while it is looked for: another command ends and clears it."""
+        for _ in range(4):
+            with suppress(FileNotFoundError, FileExistsError):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                lock = open(self.folder / "lock", "ab", buffering=0)  # noqa: SIM115
+                claimed = claim(lock)
+                if claimed and self._is_ours(lock):
+                    return lock
+                lock.close()
+                if not claimed:
+                    raise UserError("the same command is running already: wait for it, or stop it")
+        raise UserError("the same command is ending just now: give it again")
+
+    def _is_ours(self, lock) -> bool:
+        """Whether the folder is the one that the lock lies in, and not another command's, made since."""
+        try:
+            return os.path.samestat(os.fstat(lock.fileno()), (self.folder / "lock").stat())
+        except FileNotFoundError:
+            return False
 
     def clear(self):
         """Remove all of it, once results are saved."""
-        if self.lock and not self.unfinished:
+        if self.lock and not self.unfinished and self._is_ours(self.lock):
             shutil.rmtree(self.folder, ignore_errors=True)
             with suppress(OSError):  # it holds other work
                 self.folder.parent.rmdir()
@@ -163,7 +217,7 @@ class Work:
         if self.lock:
             with suppress(OSError):
                 self.lock.truncate(0)
-                if [path.name for path in self.folder.iterdir()] == ["lock"]:
+                if not any(path.is_file() for path in self.folder.glob("*/*")):  # no training has begun
                     self.clear()
             self.lock.close()
             self.lock = None
@@ -223,7 +277,7 @@ def png(figure) -> bytes:
 @contextmanager
 def aside(path: Path, content: bytes) -> Iterator[Callable[[], None]]:
     """Write a file's content beside it. Calling what this gives puts it in place; otherwise it is removed again."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=".aside")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:40]}.", suffix=".aside")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -284,3 +338,15 @@ def check_writable(folder: Path):
             pass
     except OSError as error:
         raise UserError(f"can't write in {folder}: {error.strerror}; name a folder that can be written") from None
+
+
+def check_file(path: Path):
+    """Raise UserError if a file can't be written there, or if what would be lost is a pipe, a device or a folder."""
+    check_writable(path.parent)
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UserError(f"can't write {path}: what is there is not a file; name another")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise UserError(f"can't write {path}: {error.strerror}") from None

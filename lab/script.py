@@ -16,9 +16,8 @@ Nothing here imports numpy, torch or matplotlib.
 """
 
 import argparse
-import errno
-import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -34,7 +33,10 @@ ENDS_WITH_STDIN = "BEFORE_ATTENTION_ENDS_WITH_STDIN"  # in the environment of an
 # Where results go and how fast they come can't change what they are, so these don't make a run "not the default one".
 NOT_PART_OF_THE_RESULT = {"outputs", "jobs", "cluster"}
 SHARED = ("data", "device", "jobs", "cluster")  # options that mean the same in every script, and that rerun.py hands on
-DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+LARGEST = 10**9  # count that can be meant
+SEEDS = 2**32  # that torch's generators tell apart: they take 32 bits
+FLOAT32 = 3.4e38  # about its largest number
+OUT_OF_MEMORY = r"can't allocate memory|not enough memory|out of memory|Storage size calculation overflowed"  # torch's
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ class Arguments(argparse.ArgumentParser):
         return parsed
 
     def error(self, message):
-        self.exit(2, f"{self.prog}: {' '.join(message.split())} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: {' '.join(message.split())[:500]} (see {self.prog} --help)\n")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter):
@@ -137,14 +139,28 @@ def folder(text: str) -> Path:
     """A folder's path, as an argument's type."""
     if not text:
         raise argparse.ArgumentTypeError("must be a folder's path, not empty (the current folder is .)")
+    return file(text)
+
+
+def file(text: str) -> Path:
+    """A file's path, as an argument's type: one that the system can look for."""
+    try:
+        os.stat(text)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass  # what it takes depends on what it is for
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"can't be {text[:100]!r}: {error.strerror}") from None
     return Path(text)
 
 
 def positive_int(text: str) -> int:
     """A whole number of at least 1, as an argument's type."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
-    return int(text)
+    number = _whole(text)
+    if not 1 <= number <= LARGEST:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number of at least 1 and at most {LARGEST:,}, not {text[:100]!r}"
+        )
+    return number
 
 
 def utf8(text: str) -> str:
@@ -158,9 +174,15 @@ def utf8(text: str) -> str:
 
 def seed(text: str) -> int:
     """The seed of a random generator, a whole number of at least 0, as an argument's type."""
-    if not text.isdecimal() or int(text) >= 2**63:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**63 - 1, not {text!r}")
-    return int(text)
+    number = _whole(text)
+    if not 0 <= number < SEEDS:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {SEEDS - 1:,}, not {text[:100]!r}")
+    return number
+
+
+def _whole(text: str) -> int:
+    """The whole number that a text of reasonable length is, or -1."""
+    return int(text) if text.isdecimal() and len(text) < 40 else -1
 
 
 def _number(what: str, allowed: Callable[[float], bool]) -> Callable[[str], float]:
@@ -168,9 +190,9 @@ def _number(what: str, allowed: Callable[[float], bool]) -> Callable[[str], floa
 
     def number(text: str) -> float:
         with suppress(ValueError):
-            if math.isfinite(value := float(text)) and allowed(value):
+            if abs(value := float(text)) < FLOAT32 and allowed(value):
                 return value
-        raise argparse.ArgumentTypeError(f"must be a {what}, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a {what} (and below {FLOAT32:g}), not {text[:100]!r}")
 
     return number
 
@@ -195,7 +217,8 @@ def perform(one: Experiment, argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     place = arguments.outputs or (None if arguments.changed else SAVED)
     if place:
-        results.check_writable(place)
+        for suffix in ".json", ".txt", ".png":
+            results.check_file(place / f"{one.name}{suffix}")
     arguments.work = results.Work(one.module, one.name, arguments, NOT_PART_OF_THE_RESULT | {"changed"})
     check_place(arguments)
     made_by = results.made_by(one.module, arguments.changed)  # before it runs: somebody may edit it meanwhile
@@ -251,6 +274,10 @@ def run_command(main: Callable[[], int | None]):
     SIGTERM ends a command as Ctrl-C does, so that what it started is put away; its status is 143.
     """
     signal.signal(signal.SIGTERM, _interrupt)
+    with suppress(OSError):  # where the user closed one of the first three, no file of ours must come in its place
+        while (stream := os.open(os.devnull, os.O_RDWR)) < 3:
+            os.set_inheritable(stream, True)
+        os.close(stream)
     if os.environ.pop(ENDS_WITH_STDIN, ""):
         threading.Thread(target=_end_with_stdin, daemon=True).start()
     # A terminal that can't show a character gets an escape for it: printing a sample must not end a run.
@@ -263,7 +290,7 @@ def run_command(main: Callable[[], int | None]):
         if sys.stdout:
             sys.stdout.flush()
     except UserError as error:
-        note(f"{prog}: {error}")
+        note(f"{prog}: {' '.join(str(error).splitlines())}")
         status = 2
     except Diverged as error:
         note(f"{prog}: {error}")
@@ -275,11 +302,15 @@ def run_command(main: Callable[[], int | None]):
         _say_no_more()
         status = 141
     except OSError as error:
-        if error.errno not in DISK_IS_FULL:
-            raise
-        note(f"{prog}: {error.strerror}: what was saved before is still there")
+        where = f"{error.filename}: " if error.filename else ""
+        note(f"{prog}: {where}{error.strerror or error}: what was saved before is still there")
         _say_no_more()
         status = 1
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not re.search(OUT_OF_MEMORY, str(error)):
+            raise
+        note(f"{prog}: this takes more memory than there is: ask for something smaller")
+        status = 2
     sys.exit(status)
 
 

@@ -63,7 +63,8 @@ class Checkpoint:
         self._reported = -float("inf")
         self._complained = False
         if folder:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            with suppress(OSError):  # a full disk: save_if_due says so
+                self.folder.mkdir(parents=True, exist_ok=True)
 
     def load(self) -> dict | None:
         """The state last saved, or None where the training has to start at the beginning. Says which."""

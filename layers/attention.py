@@ -39,6 +39,9 @@ def decode(z, h0, e, k, W_h, b_n, W_c, W_dec, v, ids=None, padding=None):
     k (source, batch, hidden) are the encoder's states and their keys; padding (source, batch) is true where they are to
     get no weight.
     """
+    # On another device it would have to be waited for, at every call.
+    if padding is not None and padding.device.type == "cpu" and padding.all(0).any():
+        raise ValueError("an item that is nothing but padding has nothing to attend to")
     H = h0.shape[-1]
     W = torch.cat([W_h, W_dec])
     return Decode.apply(z.roll(H, -1), ids, h0, e, k, padding, W, b_n, W_c.roll(H, 0), v)  # (r, u, n) -> (n, r, u)

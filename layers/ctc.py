@@ -111,16 +111,13 @@ def check(log_probs, targets, frames, lengths):
     if log_probs.dim() != 3 or targets.dim() != 2:
         shapes = f"{tuple(log_probs.shape)} and {tuple(targets.shape)}"
         raise ValueError(f"log_probs must be (batch, time, label) and targets (batch, length), not {shapes}")
-    batch, time, count = log_probs.shape
+    batch, _, count = log_probs.shape
     if not len(targets) == len(frames) == len(lengths) == batch:
         raise ValueError(
             f"{batch} items of log_probs, {len(targets)} targets, {len(frames)} frames, {len(lengths)} lengths"
         )
-    used = torch.arange(time) < frames.cpu()[:, None]
-    sums = log_probs.detach().exp().sum(2).cpu()
+    check_probabilities(log_probs, frames)
     for i, (target, T, L) in enumerate(zip(targets.tolist(), frames.tolist(), lengths.tolist(), strict=True)):
-        if not 1 <= T <= time:
-            raise ValueError(f"item {i} has {T} frames: from 1 to the tensor's {time} are possible")
         if not 0 <= L <= len(target):
             raise ValueError(f"item {i} has a target of {L} labels: from 0 to the tensor's {len(target)} are possible")
         for label in target[:L]:
@@ -129,6 +126,16 @@ def check(log_probs, targets, frames, lengths):
         needed = L + sum(a == b for a, b in itertools.pairwise(target[:L]))
         if needed > T:
             warnings.warn(f"item {i} has an infinite loss: its target needs {needed} frames, it has {T}", stacklevel=3)
+
+
+def check_probabilities(log_probs, frames):
+    """Raise ValueError for frames (batch,) that aren't there, and where log_probs (batch, time, label) aren't any."""
+    time = log_probs.shape[1]
+    for i, T in enumerate(frames.tolist()):
+        if not 1 <= T <= time:
+            raise ValueError(f"item {i} has {T} frames: from 1 to the tensor's {time} are possible")
+    used = torch.arange(time) < frames.cpu()[:, None]
+    sums = log_probs.detach().exp().sum(2).cpu()
     wrong = (used & ~((sums - 1).abs() < 1e-3)).nonzero().tolist()  # "not near 1" is true of NaN as well
     if wrong:
         i, t = wrong[0]
@@ -142,6 +149,7 @@ def collapse(path):
 
 def best_path(log_probs, frames):
     """Greedy decoding: the string of the most probable path of each item, which needn't be the most probable string."""
+    check_probabilities(log_probs, frames)
     paths = log_probs.argmax(2).tolist()
     return [collapse(path[:T]) for path, T in zip(paths, frames.tolist(), strict=True)]
 
@@ -152,6 +160,9 @@ def beam_search(log_probs, width):
     A beam of ``width`` prefixes, each with the probability of its paths that end in a blank and of those that end in
     its last label: kept apart because only after a blank does the same label once more make the prefix longer.
     """
+    check_probabilities(log_probs[None], torch.tensor([len(log_probs)]))
+    if width < 1:
+        raise ValueError(f"a beam holds one prefix at least, not {width}")
     beam, log_scale = {(): [1.0, 0.0]}, 0.0
     for row in log_probs.exp().tolist():
         grown = defaultdict(lambda: [0.0, 0.0])

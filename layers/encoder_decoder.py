@@ -88,6 +88,8 @@ class Seq2Seq(nn.Module):
         All the decoder's inputs are known, so the same steps are computed faster than one by one: by cells.py, and with
         attention by attention.py. ``lengths`` are as in `encode`.
         """
+        if target.device.type == "cpu":  # another device would have to be waited for
+            check_digits(target)
         memory = self.encode(source, lengths)
         start = torch.full_like(target[:, :1], START)
         known = torch.cat([start, target[:, :-1].clamp(min=0)], 1).t()  # (target, batch)
@@ -120,10 +122,17 @@ class Seq2Seq(nn.Module):
 
 def lengths_of(source):
     """How many digits each source (batch, source) has, its padding not counted: (batch,)."""
+    check_digits(source)
     lengths = (source != PAD).sum(1)
     if not lengths.all() or (is_padding(source, lengths) != (source == PAD)).any():
         raise ValueError("every source sequence needs at least one digit, and its padding behind the last one")
     return lengths
+
+
+def check_digits(x):
+    """Raise ValueError for what is neither a digit nor padding."""
+    if ((x < PAD) | (x >= DIGITS)).any():
+        raise ValueError(f"digits are from 0 to {DIGITS - 1}, and {PAD} is padding")
 
 
 def is_padding(x, lengths):

@@ -64,6 +64,13 @@ class Pieces:
         self.count = len(sequences)
 
 
+def check_symbols(model, x):
+    """Raise ValueError for a symbol that the model doesn't know."""
+    V = model.emission.shape[1]
+    if len(x) and (np.min(x) < 0 or np.max(x) >= V):
+        raise ValueError(f"symbols are numbers from 0 to {V - 1}, not from {np.min(x)} to {np.max(x)}")
+
+
 def cut(x, length):
     """A long sequence in pieces of that length, the last one shorter."""
     return Pieces([x[begin : begin + length] for begin in range(0, len(x), length)])
@@ -75,6 +82,7 @@ def forward(model, pieces):
     That is α scaled to a sum of 1 at every step, without which it would underflow, and the factors c that do it, whose
     product is the probability of the sequence. Both lie as in ``pieces.x``.
     """
+    check_symbols(model, pieces.x)
     alpha = np.take(np.ascontiguousarray(model.emission.T), pieces.x, axis=0)  # b(x_t), soon α_t
     c = np.empty(len(pieces.x))
     prior = np.tile(model.start, (pieces.count, 1))  # (piece, N)
@@ -183,6 +191,7 @@ def bits_per_character(model, x):
 
 def viterbi(model, x):
     """The most probable states of a sequence, and the log-probability of these and the sequence together."""
+    check_symbols(model, x)
     with np.errstate(divide="ignore"):
         start, A, B = np.log(model.start), np.log(model.transition), np.log(model.emission)
     best = start  # (N,): log-probability of the best path that ends in a state

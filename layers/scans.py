@@ -28,6 +28,8 @@ CHUNK = 64  # steps that linear attention takes at once; the result doesn't depe
 
 def loop(a, b, h0):
     """All states (time, …) of h_t = a_t h_{t-1} + b_t, one after the other."""
+    if not len(b):
+        raise ValueError("a recurrence takes one step at least")
     h, states = h0, []
     for a_t, b_t in zip(a, b, strict=True):
         h = torch.addcmul(b_t, a_t, h)
@@ -37,6 +39,8 @@ def loop(a, b, h0):
 
 def scan(a, b, h0):
     """The same states in 2 log2(time) rounds."""
+    if not len(a) == len(b) > 0:
+        raise ValueError(f"a scan takes as many a as b, and one at least, not {len(a)} and {len(b)}")
     return Scan.apply(a, b, h0)
 
 

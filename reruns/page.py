@@ -36,7 +36,8 @@ def page(entries: list[Entry], published: dict, claims: list, folder: Path) -> s
     if line := waiting(claims, folder):
         parts.append(f"{line}.")
     for entry in entries:
-        parts += _experiment(entry, published, folder, machines)
+        with results.understood(*(place / f"{entry.name}.json" for place in (folder, *map(folder.joinpath, machines)))):
+            parts += _experiment(entry, published, folder, machines)
     return "\n\n".join(parts) + "\n"
 
 
@@ -57,7 +58,7 @@ def _verdict(claim, published: dict, folder: Path) -> str:
 
 def _experiment(entry: Entry, published: dict, folder: Path, machines: list[str]) -> list[str]:
     name, record = entry.name, results.load(entry.name, folder)
-    text = (folder / f"{name}.txt").read_text(encoding="utf-8").rstrip("\n")
+    text = results.read(folder / f"{name}.txt").decode(errors="replace").rstrip("\n")
     parts = [f"## {name}", _claim(entry), _environment(record), f"```text\n{text}\n```"]
     if (folder / f"{name}.png").exists():
         parts.append(f"![{_claim(entry).replace('[', '(').replace(']', ')')}]({name}.png)")

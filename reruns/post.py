@@ -36,7 +36,8 @@ def page(entries: list[Entry], published: dict, claims: list[Claim], folder: Pat
     parts += [*in_prose(posts, judged), "## Figures that its scripts print"]
     for entry in entries:
         if entry.name in posts:
-            parts += printed(entry, published, folder)
+            with results.understood(folder / f"{entry.name}.json"):
+                parts += printed(entry, published, folder)
     parts += [*whole_post(posts, entries), "## Settings", *settings(posts), "## What isn't judged"]
     rows = [[place, what, why] for place, (what, why) in outline.NOT_JUDGED.items()]
     parts += table(["place", "what the post says", "why not"], rows)

@@ -12,9 +12,10 @@ def redraw(entries: list[Entry], folder: Path):
     for entry in entries:
         found = results.load(entry.name, folder)["results"]
         script = entry.script()
-        made = {".txt": "".join(line + "\n" for line in script.tell(found)).encode()}
-        if script.draw:
-            made[".png"] = results.png(script.draw(found))
+        with results.understood(folder / f"{entry.name}.json"):
+            made = {".txt": "".join(line + "\n" for line in script.tell(found)).encode()}
+            if script.draw:
+                made[".png"] = results.png(script.draw(found))
         for suffix, content in made.items():
             results.write_whole(folder / f"{entry.name}{suffix}", content)
             print(shown(folder / f"{entry.name}{suffix}"), flush=True)

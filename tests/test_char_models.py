@@ -36,7 +36,14 @@ def asked(in_this_process, monkeypatch):
 
 def write_record(folder, name, text, found):
     folder.mkdir(exist_ok=True)
-    record = {"experiment": name, "arguments": {}, "kinds": {}, "environment": {}, "seconds": 1.0}
+    record = {
+        "experiment": name,
+        "arguments": {},
+        "kinds": {},
+        "environment": {"device": "cpu", "cores": 1},
+        "takes": [],
+        "seconds": 1.0,
+    }
     record |= {"corpus": text.fingerprint, "results": found}
     (folder / f"{name}.json").write_text(results.to_json(record), encoding="utf-8")
 

@@ -12,7 +12,7 @@ from commands import record_of, run
 
 import charlm
 import corpus
-from lab import script
+from lab import results, script
 from lab.errors import Diverged, UserError
 from lab.trainings import Checkpoint
 from layers import char_files, char_rnn
@@ -214,7 +214,7 @@ def test_a_file_that_can_t_be_written_costs_neither_the_results_nor_the_training
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(charlm, "write_whole", full)
+        patched.setattr(results, "write_whole", full)
         first = record_of(charlm, tmp_path / "out", *asked, status=1)
     assert "model.pt: No space left on device; the same command" in capsys.readouterr().err
     monkeypatch.setattr(charlm, "train", None)  # nothing is trained any more
@@ -314,6 +314,16 @@ def test_validation_texts_need_two_characters(length, saved, tmp_path, in_this_p
 def test_a_model_of_another_text_is_refused(saved, write_corpus):
     other = write_corpus(TRAIN + "€", VALIDATION, name="other")
     assert "other characters" in refusal("--sample", 5, "--data", other, "--load", saved[0])
+
+
+def test_a_model_of_another_text_of_the_same_characters_is_judged_and_that_is_said(saved, write_corpus, tmp_path):
+    """Its validation text may be what the model was trained on."""
+    other = write_corpus(TRAIN + TRAIN, VALIDATION, name="other")
+    record = record_of(charlm, tmp_path / "out", "--load", saved[0], "--data", other)
+    assert record["printed"][0].startswith(
+        "GRU seed 0, step 2, trained on another text, which may hold some of this: validation"
+    )
+    assert record["results"]["model"]["other_text"]
 
 
 def test_places_that_are_not_there_are_refused_before_training(data, tmp_path):

@@ -15,7 +15,8 @@ from commands import assert_refused, run
 import rerun
 from lab import results, script
 
-PREPARED = {"damaged.pt": b"not a model"}
+PREPARED = {"damaged.pt": b"not a model", "bptt.txt/inside": b""}
+LONG = "x" * 300
 OWN_TEXT = ["corpus", "--posts", "data/posts", "--held-out", "25-error-bars"]
 
 RERUN = [
@@ -39,11 +40,20 @@ RERUN = [
     (["rerun", "parallel", "--device", "cuda", "--outputs", "outputs"], ["outputs/ keeps runs with default arguments"]),
     (["rerun", "ngram", "--data", "{tmp}/nowhere"], ["there is no folder {tmp}/nowhere"]),
     (["rerun", "bptt", "--outputs", ""], ["must be a folder's path"]),
+    (["rerun", "bptt", "--outputs", "{tmp}/pipe"], ["can't write in {tmp}/pipe: Not a directory"]),
+    (["rerun", "--claims", "--outputs", "{tmp}/loop"], ["--outputs", "{tmp}/loop", "Too many levels"]),
 ]
 GRADIENTS = [
-    (["gates", "--forget-bias", "nan"], ["--forget-bias: must be a finite number, not 'nan'"]),
-    (["gates", "--forget-bias", "inf"], ["--forget-bias: must be a finite number, not 'inf'"]),
-    (["gates", "--forget-bias", "much"], ["--forget-bias: must be a finite number, not 'much'"]),
+    (["gates", "--forget-bias", "1", "3", "1"], ["--forget-bias: 1.0 is given twice"]),
+    (["gates", "--forget-bias", "1e39"], ["below 3.4e+38", "'1e39'"]),
+    (["bptt", "--outputs", "{tmp}"], ["can't write {tmp}/bptt.txt: what is there is not a file"]),
+    (["bptt", "--outputs", "/dev/full"], ["can't write in /dev/full: Not a directory"]),
+    (["bptt", "--outputs", "/proc"], ["can't write in /proc"]),
+    (["bptt", "--outputs", "{tmp}/loop"], ["--outputs", "Too many levels of symbolic links"]),
+    (["bptt", "--outputs", LONG], ["--outputs", "File name too long"]),
+    (["gates", "--forget-bias", "nan"], ["--forget-bias: must be a finite number (and below 3.4e+38), not 'nan'"]),
+    (["gates", "--forget-bias", "inf"], ["--forget-bias: must be a finite number (and below 3.4e+38), not 'inf'"]),
+    (["gates", "--forget-bias", "much"], ["--forget-bias: must be a finite number (and below 3.4e+38), not 'much'"]),
     (["parallel", "--lengths"], ["unrecognized arguments: --lengths"]),
 ]
 COUNTING = [
@@ -57,6 +67,7 @@ COUNTING = [
     (["corpus", "--posts", "data/posts", "--held-out", "a", "--into", ""], ["--into", "must be a folder's path"]),
     (["corpus", "--data", "nowhere"], ["there is no folder nowhere", "corpus.py --posts makes one"]),
     (["ngram", "--data", "nowhere"], ["there is no folder nowhere"]),
+    (["ngram", "--data", "no\nwhere"], ["there is no folder no where"]),
     (["kneser_ney", "--data", "nowhere"], ["there is no folder nowhere"]),
     (["kneser_ney", "--sample", "-3"], ["--sample", "at least 1", "'-3'"]),
     (["kneser_ney", "--sample", "0"], ["--sample", "at least 1"]),
@@ -106,6 +117,20 @@ CHARACTERS = [
     (["charlm", "--load", "{tmp}/nowhere.pt"], ["can't read {tmp}/nowhere.pt"]),
     (["charlm", "GRU", "0", "--save", "."], ["--save", "folder"]),
     (["charlm", "GRU", "0", "--save", "{tmp}/nowhere/m.pt"], ["can't write in {tmp}/nowhere"]),
+    (["charlm", "GRU", "0", "--save", "{tmp}/damaged.pt/m.pt"], ["can't write in {tmp}/damaged.pt"]),
+    (["charlm", "GRU", "0", "--save", "/proc/m.pt"], ["can't write in /proc"]),
+    (["charlm", "GRU", "0", "--save", "{tmp}/pipe"], ["can't write {tmp}/pipe: what is there is not a file"]),
+    (["charlm", "GRU", "0", "--save", "/dev/null"], ["can't write /dev/null: what is there is not a file"]),
+    (["charlm", "GRU", "0", "--save", "{tmp}/loop"], ["--save", "Too many levels of symbolic links"]),
+    (["charlm", "GRU", "0", "--save", LONG], ["--save", "File name too long"]),
+    (["charlm", "--load", "{tmp}/pipe"], ["can't read {tmp}/pipe: it is not a file"]),
+    (["charlm", "--load", "/dev/zero"], ["can't read /dev/zero: it is not a file"]),
+    (["charlm", "--load", "{tmp}"], ["can't read {tmp}: it is not a file"]),
+    (["charlm", "GRU", "4294967296"], ["SEED", "0 to 4,294,967,295"]),
+    (["charlm", "GRU", "0", "--sample", "1000000000000"], ["--sample", "at most 1,000,000,000"]),
+    (["charlm", "LSTM", "0", "1", "--hidden", "1000000"], ["more memory than there is"]),
+    (["charlm", "LSTM", "0", "1", "--hidden", "1000000000"], ["more memory than there is"]),
+    (["char_models", "--jobs", "9" * 31], ["--jobs", "at most 1,000,000,000", "9" * 31]),
     (["charlm", "GRU", "0", "--data", "{tmp}/nowhere"], ["there is no folder {tmp}/nowhere"]),
     (["char_models_long", "--jobs", "0"], ["--jobs"]),
     (["beyond.scan_models", "--data", "{tmp}/nowhere"], ["there is no folder {tmp}/nowhere"]),
@@ -115,6 +140,10 @@ CHARACTERS = [
     (["beyond.gates_trained", "--steps", "0"], ["--steps"]),
 ]
 REVERSAL = [
+    (["seq2seq", "1000000000", "none", "0", "1", "--jobs", "1000000000"], ["more memory than there is"]),
+    (["seq2seq", "1000000000000", "none", "0"], ["LENGTH", "at most 1,000,000,000"]),
+    (["seq2seq", "10", "none", "1431655765"], ["SEED must be below 1,431,655,765"]),
+    (["seq2seq", "--lengths", "5-1000000000000"], ["--lengths", "at most 1,000,000,000"]),
     (["seq2seq", "0", "attention", "0"], ["LENGTH", "at least 1", "'0'"]),
     (["seq2seq", "-3", "attention", "0"], ["seq2seq.py"]),
     (["seq2seq", "10", "transformer", "0"], ["'attention'", "'none'"]),
@@ -126,7 +155,7 @@ REVERSAL = [
     (["seq2seq"], ["give LENGTH"]),
     (["seq2seq", "--lengths", "5"], ["two lengths", "5-20"]),
     (["seq2seq", "--lengths", "20-5"], ["two lengths"]),
-    (["seq2seq", "--lengths", "0-5"], ["two lengths"]),
+    (["seq2seq", "--lengths", "0-5"], ["--lengths", "at least 1"]),
     (["seq2seq", "10", "attention", "0", "--lengths", "5-20"], ["without them"]),
     (["reverse_40_lr", "--jobs", "0"], ["--jobs", "at least 1"]),
     (["beyond.ctc_digits", "--epochs", "0"], ["--epochs", "at least 1"]),
@@ -147,13 +176,15 @@ ROWS = [*RERUN, *GRADIENTS, *COUNTING, *CHARACTERS, *REVERSAL, *MEMORY]
 
 
 @pytest.mark.parametrize("command, words", ROWS, ids=[" ".join(command) for command, _ in ROWS])
-def test_a_command_is_refused(command, words, tmp_path, monkeypatch, capsys):
+def test_a_command_is_refused(command, words, tmp_path, monkeypatch, capsys, in_this_process):
     for name, content in PREPARED.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
     module, *arguments = (word.replace("{tmp}", str(tmp_path)) for word in command)
     if module != "rerun" and "--outputs" not in arguments:
         arguments += ["--outputs", str(tmp_path / "out")]
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
     there = sorted(tmp_path.rglob("*"))
     monkeypatch.setattr(sys, "argv", [module])
     monkeypatch.setattr(signal, "signal", lambda *_: None)  # which would outlast the test

@@ -123,3 +123,19 @@ def test_what_is_made_from_results_needs_some(mode, tmp_path):
     with pytest.raises(UserError, match="holds no results"):
         rerun.main([f"--{mode}", "--outputs", str(tmp_path / "nowhere")])
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("mode", ["--claims", "--report", "--redraw"])
+@pytest.mark.parametrize("odd", [{}, {"gradient_size": 5}, {"gradient_size": {"LSTM, forget bias 0": 5}}])
+def test_results_of_another_form_are_named_and_nothing_is_written(mode, odd, tmp_path):
+    record = results.load("gates")
+    odd = record["results"] | odd if odd else {}
+    (tmp_path / "gates.json").write_text(results.to_json(record | {"results": odd}), encoding="utf-8")
+    (tmp_path / "gates.txt").write_text("what was printed", encoding="utf-8")
+    there = sorted(path.read_bytes() for path in tmp_path.iterdir())
+    with pytest.raises(
+        UserError, match=r"gates\.json holds other results than this version saves \(.*\): run it again"
+    ):
+        rerun.main([mode, "--outputs", str(tmp_path)])
+    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == there
+    assert rerun.main(["--compare", str(tmp_path)]) == 1  # numbers that only one has differ

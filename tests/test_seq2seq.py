@@ -52,6 +52,10 @@ def test_mixed_lengths_are_drawn_evenly_with_both_ends():
 def test_training_and_test_sequences_come_from_streams_of_their_own():
     streams = [seq2seq.generator(seed, draws) for seed in range(5) for draws in seq2seq.DRAWS]
     assert len({tuple(seq2seq.random_digits(1, 40, 40, stream)[0].tolist()) for stream in streams}) == len(streams)
+    last = 2**32 // 3 - 1  # the number of the next one's test stream would need more than 32 bits, and be another's
+    assert seq2seq.generator(last, "test").initial_seed() == 2**32 - 2
+    with pytest.raises(ValueError, match="seeds are from 0 to 1,431,655,764"):
+        seq2seq.generator(last + 1, "test")
 
 
 def test_the_test_sequences_of_a_seed_and_length_are_the_same_at_every_setting():

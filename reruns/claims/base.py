@@ -5,13 +5,12 @@ cannot be told otherwise. One that says several things holds if all of them do, 
 figure that the sentence names enters the verdict: tests/reruns/claims replaces each by its opposite.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab import results
-from lab.errors import ROOT, SAVED, UserError
+from lab.errors import SAVED, UserError
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "cannot be told"
 POST, COURSE, LESSON, OURS = "the post", "the course", "the lesson", "this repository"  # whose conclusion it is
@@ -47,7 +46,9 @@ class Claim:
                 more[name] = _load(name, folder)
             except UserError:
                 more[name] = None
-        return self.judge(*found, **more)
+        names = (name.removeprefix(PUBLISHED).partition(ON)[0] for name in self.needs + self.also)
+        with results.understood(*(folder / f"{name}.json" for name in names)):
+            return self.judge(*found, **more)
 
     def waits_for(self, folder: Path = SAVED) -> list[str]:
         """The experiments among ``needs`` of which ``folder`` holds no outputs."""
@@ -90,8 +91,7 @@ def waiting(claims: list[Claim], folder: Path) -> str:
 
 def _load(name: str, folder: Path) -> dict:
     if name.startswith(PUBLISHED):
-        published = json.loads((ROOT / "data" / "published.json").read_text(encoding="utf-8"))
-        return published[name.removeprefix(PUBLISHED)]
+        return results.published()[name.removeprefix(PUBLISHED)]
     name, _, device = name.partition(ON)
     if not device:
         return results.load(name, folder)["results"]

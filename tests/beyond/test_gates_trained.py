@@ -116,6 +116,13 @@ def test_a_saved_model_is_looked_at_without_training(saved, tmp_path):
     assert record["seeds"] == [3] and (tmp_path / "gates_trained.png").exists()
 
 
+def test_a_model_of_another_text_is_looked_at_and_that_is_said(saved, text, tmp_path, write_corpus):
+    data = write_corpus(text.train, text.validation + text.validation)
+    assert record_of(gates_trained, tmp_path / "out", "--load", saved, "--data", data)["printed"][0].startswith(
+        "as saved, trained on another text: gradient"
+    )
+
+
 def test_training_on_text_looks_at_the_weights_of_the_best_step(write_corpus):
     folder = write_corpus("A cat sat on a mat; the hat was flat.\n" * 20, "That cat ate the bat.\n" * 20)
     text = corpus.load(folder)

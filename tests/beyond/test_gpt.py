@@ -97,7 +97,14 @@ def test_the_table_holds_both_sizes_and_their_rivals(data, tmp_path):
     lstm = {"cell": "LSTM", "seed": 0, "hidden": 8, "forget_bias": None, "steps": 3000, "best_step": 1000}
     lstm |= {"scored_characters": 143, "parameters": 9, "seconds": 60.0, "train_bits_per_char": 1.0}
     lstm |= {"validation_bits_per_char": 3.5, "best_validation_bits_per_char": 2.5}
-    saved = {"experiment": "char_models", "arguments": {}, "kinds": {}, "environment": {}, "seconds": 1.0}
+    saved = {
+        "experiment": "char_models",
+        "arguments": {},
+        "kinds": {},
+        "environment": {"device": "cpu", "cores": 1},
+        "takes": [],
+        "seconds": 1.0,
+    }
     saved |= {"corpus": corpus.load(data).fingerprint, "results": {"runs": [lstm]}}
     (out / "char_models.json").write_text(to_json(saved), encoding="utf-8")
     record = record_of(gpt, out, "--data", data)

@@ -49,7 +49,15 @@ def save_gpts(out, data):
     runs = [run | {"seed": 0}, run | {"seed": 1}, {"cell": "GPT", "seed": 2, "diverged_at_step": 1}]
     looked = {name: value for name, value in measured().items() if name not in ("cell", "seed")}
     found = {"runs": runs, "looking_back": [looked, looked, None]}
-    saved = {"experiment": "gpt", "arguments": {}, "kinds": {}, "environment": {}, "seconds": 1.0, "results": found}
+    saved = {
+        "experiment": "gpt",
+        "arguments": {},
+        "kinds": {},
+        "environment": {"device": "cpu", "cores": 1},
+        "takes": [],
+        "seconds": 1.0,
+        "results": found,
+    }
     (out / "gpt.json").write_text(to_json(saved | {"corpus": corpus.load(data).fingerprint}), encoding="utf-8")
 
 

@@ -49,7 +49,14 @@ def folder(tmp_path, monkeypatch):
 
 
 def save(folder, name, found, corpus="one text"):
-    record = {"experiment": name, "arguments": {}, "kinds": {}, "environment": {}, "seconds": 2.0}
+    record = {
+        "experiment": name,
+        "arguments": {},
+        "kinds": {},
+        "environment": {"device": "cpu", "cores": 1},
+        "takes": [],
+        "seconds": 2.0,
+    }
     text = to_json(record | {"corpus": corpus, "results": found})
     (folder / f"{name}.json").write_text(text, encoding="utf-8")
 

@@ -46,7 +46,14 @@ def test_the_table_holds_both_layers_and_those_without_positions(data, tmp_path,
     out.mkdir()
     run = {"cell": "minGRU", "steps": 3000, "best_step": 1000, "scored_characters": 143, "parameters": 9, "seed": 0}
     run |= {"best_validation_bits_per_char": 2.5, "validation_bits_per_char": 3.5}
-    saved = {"experiment": "scan_models", "arguments": {}, "kinds": {}, "environment": {}, "seconds": 1.0}
+    saved = {
+        "experiment": "scan_models",
+        "arguments": {},
+        "kinds": {},
+        "environment": {"device": "cpu", "cores": 1},
+        "takes": [],
+        "seconds": 1.0,
+    }
     saved |= {"corpus": corpus.load(data).fingerprint, "results": {"runs": [run]}}
     (out / "scan_models.json").write_text(to_json(saved), encoding="utf-8")
     lines = record_of(ladder_models, out, "--data", data)["printed"]

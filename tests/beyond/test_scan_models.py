@@ -39,7 +39,14 @@ def test_the_table_holds_both_kinds_of_layer_and_counting(data, small, tmp_path,
         for i, b in ((0, 2.5), (1, 2.7))
     ]
     diverged = {"cell": "RNN", "steps": 3000, "seed": 0, "diverged_at_step": 5}
-    saved = {"experiment": "char_models", "arguments": {}, "kinds": {}, "environment": {}, "seconds": 1.0}
+    saved = {
+        "experiment": "char_models",
+        "arguments": {},
+        "kinds": {},
+        "environment": {"device": "cpu", "cores": 1},
+        "takes": [],
+        "seconds": 1.0,
+    }
     saved |= {"corpus": corpus.load(data).fingerprint, "results": {"runs": [diverged, *(gru | b for b in bits)]}}
     (out / "char_models.json").write_text(to_json(saved), encoding="utf-8")
     record = record_of(scan_models, out, "--data", data)

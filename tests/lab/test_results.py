@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from argparse import Namespace
 from contextlib import suppress
 from pathlib import Path
@@ -162,6 +163,44 @@ def test_a_broken_results_file_is_named(tmp_path, content):
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        {"takes": None},
+        {"kinds": {"*": 3}},
+        {"kinds": {"*": ""}},
+        {"environment": {}},
+        {"experiment": "other"},
+        {"corpus": 1},
+        {"seconds": "1"},
+        {"results": []},
+        {"environment": {"cores": "two"}},
+    ],
+)
+def test_a_record_of_another_form_is_named(tmp_path, change):
+    made = record({"y": 1})
+    results.save(tmp_path, made, [])
+    assert results.load("some", tmp_path) == json.loads(json.dumps(made))
+    (tmp_path / "some.json").write_text(json.dumps(made | change), encoding="utf-8")
+    with pytest.raises(UserError, match=r"some\.json is not a results file"):
+        results.load("some", tmp_path)
+
+
+def test_a_pipe_or_a_folder_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "some.json")
+    (tmp_path / "other.json").mkdir()
+    for name in "some", "other":
+        with pytest.raises(UserError, match=rf"can't read .*{name}\.json: it is not a file"):
+            results.load(name, tmp_path)
+
+
+def test_a_file_with_the_longest_name_can_be_written(tmp_path):
+    path = tmp_path / ("é" * 127)  # 254 bytes
+    results.check_file(path)
+    results.write_whole(path, b"new")
+    assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(
     "value",
     [{}, [], {"a": []}, [[]], {"a": {"b": [1, 2.5, "é\n[ x"]}, "c": [[1], {"d": None}]}, "x", 3, [True, None]],
 )
@@ -216,6 +255,7 @@ def test_work_is_held_by_one_command_at_a_time(tree, capsys):
     assert other.hold() != first.token
     assert (first.folder / "lock").read_text(encoding="utf-8") == first.token
     (first.folder / "training").mkdir()
+    (first.folder / "training" / "progress.json").touch()
     first.release()
     assert (first.folder / "lock").read_text(encoding="utf-8") == ""
     capsys.readouterr()
@@ -235,6 +275,37 @@ def test_work_goes_away_when_it_is_cleared_and_other_work_stays(tree):
     assert [path.name for path in (tree / "work" / "some").iterdir()] == [other.folder.name]
     other.clear()
     other.release()
+    assert not (tree / "work" / "some").exists()
+
+
+def test_commands_that_end_together_disturb_each_other_with_nothing_but_a_refusal(tree):
+    """Threads stand for processes: a lock is of the open file, not of the process."""
+    refused, held, errors = [], [], []
+
+    def command():
+        for _ in range(40):
+            one = work()
+            try:
+                one.hold()
+                held.append(one.folder.stat())
+                one.clear()
+            except UserError as error:
+                refused.append(str(error))
+            except BaseException as error:
+                errors.append(error)
+            finally:
+                one.release()
+
+    threads = [threading.Thread(target=command) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and held and len(held) + len(refused) == 160
+    assert {line.split(":")[0] for line in refused} <= {
+        "the same command is running already",
+        "the same command is ending just now",
+    }
     assert not (tree / "work" / "some").exists()
 
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -16,20 +17,36 @@ from lab import plots, results, script, sources
 from lab.errors import SAVED, Diverged, UserError
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "ten", "1e3", "١٢x"])
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "ten", "1e3", "١٢x", "1000000001", "9" * 31, "9" * 5000])
 def test_a_count_has_to_be_a_whole_number_of_at_least_one(text):
     with pytest.raises(argparse.ArgumentTypeError, match="at least 1"):
         script.positive_int(text)
 
 
-@pytest.mark.parametrize("text", ["-1", "1.5", "", "x", str(2**63)])
+@pytest.mark.parametrize("text", ["-1", "1.5", "", "x", str(2**32), "9" * 5000])
 def test_a_seed_has_to_be_a_whole_number_that_a_generator_takes(text):
     assert script.seed("0") == 0
-    with pytest.raises(argparse.ArgumentTypeError, match=r"0 to 2\*\*63"):
+    with pytest.raises(argparse.ArgumentTypeError, match="0 to 4,294,967,295, not '"):
         script.seed(text)
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "-inf", "", "x"])
+def test_seeds_end_where_torch_begins_again():
+    torch = pytest.importorskip("torch")
+
+    def drawn(seed):
+        return torch.rand(3, generator=torch.Generator().manual_seed(seed)).tolist()
+
+    assert script.seed(str(script.SEEDS - 1)) == script.SEEDS - 1
+    assert drawn(script.SEEDS) == drawn(0) != drawn(script.SEEDS - 1)
+
+
+@pytest.mark.parametrize("module", ["beyond.recall", "beyond.bidirectional", "beyond.gates_trained"])
+def test_no_seed_s_test_stream_is_another_one_s_training_stream(module):
+    one = import_module(module)
+    assert {one.TEST_SEED + seed for seed in one.SEEDS}.isdisjoint(one.SEEDS)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "-inf", "", "x", "1e39"])
 def test_a_size_has_to_be_a_finite_number_above_zero(text):
     with pytest.raises(argparse.ArgumentTypeError, match="above 0"):
         script.positive_float(text)
@@ -42,7 +59,7 @@ def test_a_temperature_may_be_zero_but_not_negative(text):
         script.non_negative_float(text)
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "x"])
+@pytest.mark.parametrize("text", ["nan", "inf", "x", "1e39", "-1e39"])
 def test_a_number_of_either_sign_has_to_be_finite(text):
     assert script.finite_float("-2.5") == -2.5
     with pytest.raises(argparse.ArgumentTypeError, match="finite"):
@@ -303,6 +320,13 @@ def test_a_command_whose_output_is_closed_saves_all_the_same(plain):
     done, saved = plain("<&- >&- 2>&-")
     assert (done.returncode, done.stderr) == (0, "")
     assert list(saved) == ["plain.json", "plain.png", "plain.txt"]
+
+
+def test_no_file_comes_in_the_place_of_a_stream_that_is_closed():
+    """What a library writes to standard error would go into it."""
+    code = "import os; from lab import script; script.run_command(lambda: print(os.open(os.devnull, 0)))"
+    done = subprocess.run(f"exec {sys.executable} -c '{code}' <&- 2>&-", shell=True, stdout=subprocess.PIPE, cwd=ROOT)
+    assert done.returncode == 0 and int(done.stdout) > 2
 
 
 def test_an_output_that_takes_nothing_is_one_line(plain):

@@ -63,3 +63,10 @@ def test_a_gru_cell_s_weights_are_unpacked_as_the_cell_uses_them(context):
         (ours,) = cells.gru(z[None], h, W_h, b_n)
         plain = cell(x, h)
     assert (ours - plain).abs().max() < 1e-14
+
+
+def test_an_item_that_is_nothing_but_padding_is_refused():
+    padding = torch.tensor([[False, True], [True, True]])  # (source, batch)
+    shapes = (1, 2, 6), (2, 2), (2, 2, 3), (2, 2, 2), (6, 2), (2,), (6, 3), (2, 2), (2,)
+    with pytest.raises(ValueError, match="nothing but padding"):
+        attention.decode(*map(torch.zeros, shapes), padding=padding)

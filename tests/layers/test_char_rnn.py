@@ -135,6 +135,27 @@ def test_an_estimate_reads_all_of_the_text_that_it_can(length):
     assert read[0, 0] == 0 and read[-1, -1] == (length - 2) % 9
 
 
+@pytest.mark.parametrize("length, scored", [(160, 128), (40, 20), (1, 1)])
+def test_what_only_warms_the_state_up_is_not_scored(length, scored):
+    """A model sure of the right answer from character 32 on, and indifferent before: no bit of that counts.
+
+    A window of 40 is scored from its half on, where 20 characters have been read; 12 of those 20 still cost log2 9.
+    """
+    model = CharRNN(9, "RNN", hidden=4)
+
+    def forward(ids, state=None):
+        read = state or 0
+        logits = torch.zeros(*ids.shape, 9)
+        sure = (torch.arange(len(ids)) + read >= char_rnn.WARM_UP)[:, None, None]
+        following = torch.nn.functional.one_hot((ids + 1) % 9, 9)
+        return logits + 100.0 * sure * following, read + len(ids)
+
+    model.forward = forward
+    indifferent = scored - max(0, length - char_rnn.WARM_UP)
+    expected = math.log2(9) * indifferent / scored
+    assert char_rnn.estimate(model, torch.arange(5000) % 9, length) == pytest.approx(expected, abs=1e-6)
+
+
 # Writing
 
 

@@ -243,3 +243,15 @@ def test_reversing_keeps_the_padding_where_it_was():
     assert reverse(x, lengths).tolist() == [[4, 3, 2, 1], [6, 5, PAD, PAD], [7, PAD, PAD, PAD]]
     vectors = torch.stack([x, 10 * x], 2)  # (batch, time, 2)
     assert torch.equal(reverse(vectors, lengths), torch.stack([reverse(x, lengths), 10 * reverse(x, lengths)], 2))
+
+
+@pytest.mark.parametrize("digit", [-2, 10])
+def test_what_is_no_digit_is_refused(digit):
+    wrong, right = torch.tensor([[1, digit]]), digits(1, 2)
+    for name in MODELS:
+        _, model = pair(name)
+        for source, target in (wrong, right), (right, wrong):
+            with pytest.raises(ValueError, match="digits are from 0 to 9"):
+                model(source, target)
+        with pytest.raises(ValueError, match="digits are from 0 to 9"):
+            model.write(wrong, 2)

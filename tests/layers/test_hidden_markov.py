@@ -364,3 +364,12 @@ def test_tables_that_are_no_probabilities_are_refused(tables, message):
 def test_negative_symbols_are_refused():
     with pytest.raises(ValueError, match="not -1"):
         Pieces([[0, -1]])
+
+
+@pytest.mark.parametrize("x", [[0, -1], [0, 2]])
+def test_symbols_that_the_model_lacks_are_refused(x):
+    m = HMM(np.array([1.0]), np.array([[1.0]]), np.array([[0.5, 0.5]]))
+    with pytest.raises(ValueError, match="symbols are numbers from 0"):
+        hidden_markov.viterbi(m, x)
+    with pytest.raises(ValueError, match="symbols are numbers from 0"):
+        hidden_markov.log_probability(m, Pieces([x]))

@@ -261,3 +261,11 @@ def test_a_kernel_worked_out_by_hand():
     C = torch.tensor([[3], [1]], dtype=torch.complex128)
     expected = torch.tensor([[3.0, 1], [1.5, 0], [0.75, -1]], dtype=torch.float64)
     assert (scans.kernel(log_A, C, 3) - expected).abs().max() < 1e-15
+
+
+def test_no_step_at_all_is_refused():
+    for form in scans.loop, scans.scan:
+        with pytest.raises(ValueError, match="at least"):
+            form(torch.ones(0, 3), torch.ones(0, 3), torch.ones(3))
+    with pytest.raises(ValueError, match="as many a as b"):
+        scans.scan(torch.ones(2, 3), torch.ones(3, 3), torch.ones(3))

@@ -22,7 +22,8 @@ class House:
         for made in (self.toys, self.outputs, folder / "data"):
             made.mkdir()
         shutil.copy(ROOT / "rerun.py", folder)
-        shutil.copy(ROOT / "data" / "published.json", folder / "data")
+        for name in "published.json", "SHA256SUMS":
+            shutil.copy(ROOT / "data" / name, folder / "data")
         self.experiments = []
 
     def add(self, *names: str):

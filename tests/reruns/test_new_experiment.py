@@ -1,5 +1,6 @@
 """An experiment that exists in this test only, one script and one line of the catalogue, is all that others are."""
 
+import hashlib
 import json
 
 
@@ -26,6 +27,10 @@ def test_a_new_experiment_is_run_compared_drawn_and_reported(house):
     path = house.folder / "data" / "published.json"
     published = json.loads(path.read_text(encoding="utf-8")) | {"drawn": {"kind": "exact", "curve": [1, 2, 5]}}
     path.write_text(json.dumps(published), encoding="utf-8")
+    done = house.run("rerun.py", "drawn")
+    assert (done.returncode, done.stdout) == (2, "") and "published.json is not as SHA256SUMS says" in done.stderr
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.with_name("SHA256SUMS").write_text(f"{digest}  published.json\n", encoding="utf-8")
     done = house.run("rerun.py", "drawn", "--outputs", "outputs/here")
     assert "saved: 4 the same, 1 not compared   published: 2 the same, 1 differ" in done.stdout
     assert "    published: curve.2: 4 here, 5 there\n" in done.stdout

@@ -77,7 +77,8 @@ def test_a_claim_judges_the_post_s_own_figures_too():
 
 def save(folder, name, found, device="cpu"):
     folder.mkdir(exist_ok=True)
-    record = {"experiment": name, "arguments": {}, "kinds": {}, "environment": {"device": device}, "seconds": 1.0}
+    environment = {"device": device, "cores": 2}
+    record = {"experiment": name, "arguments": {}, "kinds": {}, "takes": [], "environment": environment, "seconds": 1.0}
     (folder / f"{name}.json").write_text(results.to_json(record | {"corpus": None, "results": found}), encoding="utf-8")
 
 

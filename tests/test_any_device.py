@@ -7,6 +7,7 @@ nothing can be asked for. What a script fetches when it scores is 1 everywhere; 
 import sys
 from argparse import Namespace
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 import torch
@@ -26,6 +27,7 @@ from reruns import catalogue
 META = torch.device("meta")
 SINGLE = {"charlm": ["GRU", "0"], "seq2seq": ["5", "none", "0"]}  # one training each, in no catalogue
 SCRIPTS = {entry.module: [] for entry in catalogue.entries().values()} | SINGLE
+EXPERIMENTS = {name: script.experiment(import_module(name)) for name in SCRIPTS}  # before anything is made short
 TRAININGS = {
     **{f"charlm {cell}": (charlm, charlm.Config(cell, 0, "", steps=2, hidden=8)) for cell in char_lm.CELLS},
     "seq2seq": (seq2seq, seq2seq.Config(4, False, 0, steps=2)),
@@ -157,7 +159,7 @@ def test_a_second_device_is_checked_and_gives_the_same_record(monkeypatch, train
 
 @pytest.mark.parametrize("module", SCRIPTS)
 def test_what_is_trained_or_timed_takes_a_device_and_many_trainings_take_jobs(module):
-    one = script.experiment(__import__(module, fromlist=["measure"]))
+    one = EXPERIMENTS[module]
     taken = vars(one.parser().parse_args(SCRIPTS[module]))
     trains = any(name in vars(sys.modules[module]) for name in ("trainings", "charlm", "sweep")) or "jobs" in taken
     assert ("jobs" in taken) == ("cluster" in taken) == trains
@@ -169,7 +171,7 @@ def test_what_is_trained_or_timed_takes_a_device_and_many_trainings_take_jobs(mo
 @pytest.mark.parametrize("module", SCRIPTS)
 def test_a_place_that_is_not_there_is_refused_before_anything_is_written(module, monkeypatch, tmp_path):
     monkeypatch.setattr(pools, "CLUSTER_SECONDS", 0.1)
-    one = script.experiment(__import__(module, fromlist=["measure"]))
+    one = EXPERIMENTS[module]
     taken = vars(one.parser().parse_args(SCRIPTS[module]))
     refused = {"--device=abacus": "no device 'abacus' here: there is cpu"} if "device" in taken else {}
     if "cluster" in taken:

@@ -12,7 +12,7 @@ Then the probabilities of the three seeds are averaged, and mixed with those of 
 part in the mixtures are of all training posts: counting needs no stopping, so it reads the posts set aside as well once
 the weights are fitted. What learns while it reads the text that it is scored on is told apart.
 
-    python -m beyond.beat_counting          about 60 min
+    python -m beyond.beat_counting          not run at full length yet; about 60 min by the time of a step
 
 Sources: Merity et al., "Regularizing and optimizing LSTM language models" (2018); Loshchilov and Hutter, "SGDR" (2017),
 for the cosine; Krause et al., "Dynamic evaluation of neural sequence models" (2018). With a text of one's own, --data,

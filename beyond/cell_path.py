@@ -13,16 +13,28 @@ too, which leaves a product of update gates. What is cut is what a gate or candi
 has from its own input stays. The networks are those of gates.py, untrained, then character models of the same size
 (charlm.py: 64 numbers a character, 64 units) before and after 400 steps of training, on the validation text.
 
-    python -m beyond.cell_path          TODO
+    python -m beyond.cell_path          4 min
 
-Prints, first:
+Prints, at the end:
 
-    TODO
+    of the gradient 50 steps back: the share that the cell alone carries, and with the candidate
+    GRU, default         untrained : 8.6e-04, 1.0e+00
+    GRU, update bias +1  untrained : 5.7e-02, 9.9e-01
+    LSTM, forget bias 0  untrained : 1.0e-03, 1.4e+00
+    LSTM, forget bias 1  untrained : 1.1e-02, 1.2e+00
+    LSTM, forget bias 3  untrained : 8.7e-02, 9.7e-01
+    GRU                  untrained : 5.6e-03, 9.6e-01 (text)
+    GRU                  trained   : 2.6e-01, 7.1e-01 (text)
+    LSTM                 untrained : 1.1e-02, 1.1e+00 (text)
+    LSTM                 trained   : 1.5e-01, 1.1e+00 (text)
+    LSTM, forget bias 1  untrained : 2.1e-02, 9.3e-01 (text)
+    LSTM, forget bias 1  trained   : 1.2e-01, 8.0e-01 (text)
 
-In the untrained LSTM more than nine tenths of what comes from fifty steps back didn't come through the cell alone. The
-gates' dependence is minor indeed: cut it, and about as much arrives. It is the candidate that the course forgets, and
-its way leads through a matrix and two tanh. With a forget bias of 3 the gradient even grows from 10 steps to 50, which
-no product of forget gates can do. TODO: trained
+In the untrained networks more than nine tenths of what comes from fifty steps back didn't come through the cell alone.
+The gates' dependence is minor indeed: cut it, and 0.7 to 1.4 times as much arrives. It is the candidate that the course
+forgets, and its way leads through a matrix and two tanh. With a forget bias of 3 the gradient even grows from 10 steps
+to 50, which no product of forget gates can do. A little training on text makes the cell's part larger, 12 to 26 % where
+it was 0.6 to 2 %, but most still comes by the candidate.
 
 A little over 150 lines because a cell is written out twice, to be cut.
 

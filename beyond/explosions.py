@@ -10,13 +10,7 @@ Three measurements.
 3. The post's reversers, from what reverse.py has saved: how often clipping acted. Those of forty digits, from what
    reverse_40_longer.py and reverse_40_unclipped.py have saved: what it cost.
 
-    python -m beyond.explosions          TODO min
-
-Prints, first:
-
-    TODO
-
-TODO: what was found
+    python -m beyond.explosions          not run at full length yet; about 11 min by the time of a step
 
 This script is longer than others because it has three measurements.
 

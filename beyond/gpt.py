@@ -4,7 +4,7 @@ Two sizes of the Transformer of layers/char_gpt.py are trained as charlm.py trai
 windows, optimizer and learning rate, for the post's 3,000 steps. Then each goes on until the lowest point of its
 learning curve lies so far back that it has been trained half as long again without getting better.
 
-    python -m beyond.gpt          about 35 min
+    python -m beyond.gpt          not run at full length yet; about 35 min by the time of a step
 
 A GPT reads windows and carries nothing along: each character is predicted from the 65 to 128 characters before it. The
 recurrent rows are those saved by char_models.py and beyond/scan_models.py, whose state goes back to the start.

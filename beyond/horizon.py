@@ -6,7 +6,7 @@ of zero: its bits fall until more of the past is worth nothing to it. For d up t
 loss is measured at the embedding d characters back. All three are of the same 1,024 characters of the validation text
 (the gradient of 256 of them), and explained in layers/looking_back.py.
 
-    python -m beyond.horizon          about 12 min, after python -m beyond.gpt
+    python -m beyond.horizon          not run at full length yet; about 12 min by the time of a step, after beyond.gpt
 
 The recurrent models are trained by charlm.py for 1,000 steps, where the GRU is near its best and the others are on the
 way, and their weights of the best step are looked at. The GPTs are those of beyond/gpt.py, which looked when it had

@@ -8,7 +8,7 @@ Nothing is trained here. All figures are those that the other experiments saved 
     GPT                   beyond/gpt.py
     regularised, mixed    beyond/beat_counting.py
 
-    python -m beyond.ladder          1 s
+    python -m beyond.ladder          1 s; not saved yet, because some of these experiments are still to be run
 
 A figure is the mean of the seeds ± the largest distance from it. "its best step" was chosen on the validation text,
 which flatters a model a little; "set aside" means that everything was chosen on a text set aside from training. Seconds

@@ -4,7 +4,7 @@ The layers of layers/selective.py take the place of the recurrent layer of charl
 char_models.py and beyond/scan_models.py: width, windows, steps, optimizer, seeds, and the validation text read from end
 to end with the state carried along.
 
-    python -m beyond.ladder_models          about 14 min
+    python -m beyond.ladder_models          not run at full length yet; about 14 min by the time of a step
 
 Linear attention as beyond/scan_models.py trains it knows no positions: it sees a bag of characters. Fading attention is
 the same layer with as many parameters, in eight heads whose weights halve with every 1, 2, 4, … 128 characters. Here

@@ -15,13 +15,7 @@ and with attention, that is until the end. CTC that hears one way can write at a
 itself. So it is trained as ctc_digits.py trains both ways, three seeds, with about as many parameters: how many frames
 after a digit's end does it write it (before: negative), and how many more mistakes does it make?
 
-    python -m beyond.latency          TODO min
-
-Prints, at the end:
-
-    TODO
-
-TODO: what was found
+    python -m beyond.latency          not run at full length yet; about 2 min by the time of a step
 
 This script is longer than others because it measures time and waiting, of which the second takes training.
 

@@ -15,15 +15,11 @@ can't be told: where some seed did solve it, where one that didn't was above cha
 took some seed more than half of the budget, or where four times the budget is enough (up to a delay of 80 that is
 tried with one seed at each rate).
 
-    python -m beyond.one_bit          TODO min
+    python -m beyond.one_bit          not run at full length yet; about 70 min by the time of a step
     python -m beyond.one_bit --cap 20 --budget 200          less to try than the whole sweep
 
-Prints, after a line for each model and delay:
-
-    TODO
-
 The first edition of this experiment gave every model 600 steps at a rate of 0.001. It found that GRU and LSTM, as torch
-draws them, are at chance within 20 steps, "sooner than a plain RNN". That was its budget, not their memory: TODO.
+draws them, are at chance within 20 steps, "sooner than a plain RNN". That may be its budget, not their memory.
 one_bit_why.py looks at why the LSTM needs its bias, and at what remembering does to the gradient.
 
 This script is longer than others because what it tries next depends on what it has found, and because "it can't" has to

@@ -13,13 +13,7 @@ whole. It is trained for 600 steps, not ending when it has solved the task. Beng
 dilemma: to store a bit robustly the state has to fall back to where it was after every disturbance, and what makes
 disturbances shrink makes gradients shrink.
 
-    python -m beyond.one_bit_why          TODO min
-
-Prints:
-
-    TODO
-
-TODO: what was found.
+    python -m beyond.one_bit_why          not run at full length yet; about 5 min by the time of a step
 
 Sources: as one_bit.py; Bengio, Simard and Frasconi, "Learning long-term dependencies with gradient descent is
 difficult" (1994).

@@ -4,7 +4,7 @@ The post says of its character models that it clips their gradients, and of thos
 listing that it shows trains neither. All trainings of this family clip at a norm of 1; these do not, and are otherwise
 those of reverse.py.
 
-    python -m beyond.reverse_unclipped
+    python -m beyond.reverse_unclipped          not run at full length yet; about 9 min by the time of a step
 
 Sources: Pascanu, Mikolov and Bengio (2013) for clipping; else as seq2seq.py.
 """

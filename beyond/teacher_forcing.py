@@ -11,13 +11,7 @@ is counted how often a digit is wrong after a digit that is wrong, and after dig
 may be the sequence's: one that is hard is hard at every digit. So a wrong digit is also put in the place of the first
 one that the decoder reads, and the later ones are compared with what it writes otherwise.
 
-    python -m beyond.teacher_forcing          TODO min
-
-Prints, first:
-
-    TODO
-
-TODO: what was found
+    python -m beyond.teacher_forcing          not run at full length yet; about 12 min by the time of a step
 
 Own digits have to be written one by one before there is anything to learn from, without gradient; then all steps are
 computed at once, as with the true ones, because a choice among digits has no gradient. So a step on own digits costs

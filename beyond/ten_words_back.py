@@ -9,13 +9,7 @@ measured is how much probability moves, ½ Σ |p - q|, in the mean of 128 places
     HMM           16 states (beyond/hmm.py): what moves is what a step doesn't forget of which state it is in
     RNN, LSTM     charlm.py's, trained for 600 of its 3,000 steps
 
-    python -m beyond.ten_words_back          TODO min
-
-Prints:
-
-    TODO
-
-TODO: what was found
+    python -m beyond.ten_words_back          not run at full length yet; about 5 min by the time of a step
 
 All odds are computed in float64, so that what moves little can be told from rounding. This script is a little longer
 than others because three kinds of model are trained and asked.

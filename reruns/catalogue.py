@@ -15,6 +15,7 @@ CHAPTERS = {
         "beyond.decay",
         "vanishing",
         "gates",
+        "beyond.cell_path",
         "beyond.cells_table",
         "beyond.recall",
         "beyond.bidirectional",

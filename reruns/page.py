@@ -9,6 +9,7 @@ from pathlib import Path
 from lab import results, sources
 from reruns import comparing
 from reruns.catalogue import Entry
+from reruns.claims.base import waiting
 from reruns.telling import in_words
 
 SHOWN_VERDICTS = (comparing.WITHIN, comparing.OUTSIDE, comparing.DIFFERS)
@@ -28,10 +29,12 @@ def page(entries: list[Entry], published: dict, claims: list, folder: Path) -> s
         "Each claim is code (`reruns/claims/`) that judges our saved figures, and the post's own where it printed"
         " enough of them. Spans are from the lowest to the highest of the seeds.",
         "\n".join(
-            ["| claim | verdict | figures | on the post's figures |", "|---|---|---|---|"]
-            + [_verdict(claim, published, folder) for claim in claims]
+            ["| claim | whose | verdict | figures | on the post's figures |", "|---|---|---|---|---|"]
+            + [_verdict(claim, published, folder) for claim in claims if not claim.waits_for(folder)]
         ),
     ]
+    if line := waiting(claims, folder):
+        parts.append(f"{line}.")
     for entry in entries:
         parts += _experiment(entry, published, folder, machines)
     return "\n\n".join(parts) + "\n"
@@ -49,7 +52,7 @@ def _verdict(claim, published: dict, folder: Path) -> str:
     told = f"{posts[0]}: {posts[1]}" if posts else ""
     if posts and posts[0] != verdict and claim.reads_the_text(published):
         told += " (another text)"
-    return f"| {claim.sentence} | **{verdict}** | {figures} | {told} |"
+    return f"| {claim.sentence} | {claim.source} | **{verdict}** | {figures} | {told} |"
 
 
 def _experiment(entry: Entry, published: dict, folder: Path, machines: list[str]) -> list[str]:

@@ -14,7 +14,7 @@ from lab import results
 from lab.errors import ROOT, SAVED, UserError
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "cannot be told"
-POST, COURSE, OURS = "the post", "the course", "this repository"  # whose conclusion it is
+POST, COURSE, LESSON, OURS = "the post", "the course", "the lesson", "this repository"  # whose conclusion it is
 PUBLISHED = "published: "  # before the name of an experiment: the post's own figures of it
 ON = " on "  # between the name of an experiment and a kind of device that it has to have run on
 DECLARED = []  # claims, in the order in which their modules were imported
@@ -49,6 +49,11 @@ class Claim:
                 more[name] = None
         return self.judge(*found, **more)
 
+    def waits_for(self, folder: Path = SAVED) -> list[str]:
+        """The experiments among ``needs`` of which ``folder`` holds no outputs."""
+        names = [name for name in self.needs if not name.startswith(PUBLISHED) and ON not in name]
+        return [name for name in names if not (folder / f"{name}.json").exists()]
+
     def on_published(self, published: dict) -> tuple[str, str] | None:
         """The same for the figures that the post printed, or None where it printed less than the claim looks at."""
         try:
@@ -71,6 +76,16 @@ def claim(sentence: str, *needs: str, source: str = OURS, where: str | tuple[str
         return judge
 
     return declare
+
+
+def waiting(claims: list[Claim], folder: Path) -> str:
+    """One line for all claims that can't be told because nothing is saved yet to judge them by; empty without any."""
+    missing = [names for claim in claims if (names := claim.waits_for(folder))]
+    if not missing:
+        return ""
+    names = ", ".join(dict.fromkeys(name for names in missing for name in names))
+    many = "1 claim waits" if len(missing) == 1 else f"{len(missing)} claims wait"
+    return f"{many} for outputs that are not saved yet: {names}"
 
 
 def _load(name: str, folder: Path) -> dict:
@@ -98,8 +113,8 @@ def exactly(right: bool) -> str:
 
 
 def each(truths: list[bool]) -> str:
-    """The verdict where something is true of each of these, of none, or of some."""
-    return decided(all(truths), not any(truths))
+    """The verdict where something is true of each of these, of none, or of some; nothing is told by no case at all."""
+    return decided(bool(truths) and all(truths), bool(truths) and not any(truths))
 
 
 def together(*verdicts: str) -> str:
@@ -108,11 +123,15 @@ def together(*verdicts: str) -> str:
 
 
 def apart(low: list[float], high: list[float], by: float = 0.0) -> str:
-    """Whether every number of ``low`` is below every one of ``high``, by more than ``by``."""
+    """Whether every number of ``low`` is below every one of ``high``, by more than ``by``; undecided without any."""
+    if not low or not high:
+        return UNDECIDED
     return decided(max(low) + by < min(high), min(low) >= max(high))
 
 
 def span(values: list[float], form: str = ".3f") -> str:
     """``2.694`` for one value, ``2.690 to 2.696`` for several."""
+    if not values:
+        return "no figures"
     low, high = format(min(values), form), format(max(values), form)
     return low if low == high else f"{low} to {high}"

@@ -220,17 +220,6 @@ def gates_reach_dozens(recall, gates):
     )
 
 
-@claim("A plain RNN remembers for 10 to 20 steps, gated cells for several hundred.", "recall", source=COURSE)
-def gates_remember(recall):
-    """Several hundred: a delay of 320 or more. What a cell remembers are the delays below the one at which it drops."""
-    drops = recall["drops_to_chance_at"]
-    gated = ["GRU", "LSTM", "LSTM, forget bias 1", "LSTM, forget bias 3"]
-    far = [drops[cell] is None or drops[cell] > 320 for cell in gated]
-    right = drops["RNN"] in (20, 40) and all(far)
-    figures = ", ".join(f"{cell} {drops[cell]:,}" if drops[cell] else f"{cell} none tried" for cell in ["RNN", *gated])
-    return exactly(right), f"at chance from a delay of: {figures}"
-
-
 @claim(
     "Reading both ways shows a tagger what comes after; it carries no gradient any further.",
     "bidirectional",

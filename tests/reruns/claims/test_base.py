@@ -9,7 +9,7 @@ import pytest
 from claim_cases import BY_NAME, PUBLISHED
 
 from lab import results
-from reruns import claims
+from reruns import claims, page
 from reruns.claims import base, outline
 from reruns.claims.base import FAILS, HOLDS, UNDECIDED
 
@@ -55,6 +55,7 @@ def test_how_verdicts_are_made():
     assert base.apart([1, 2], [3, 4]) == HOLDS and base.apart([3, 4], [1, 2]) == FAILS
     assert base.apart([1, 3], [2, 4]) == UNDECIDED and base.apart([1, 2], [3, 4], by=1) == UNDECIDED
     assert base.apart([2], [2]) == FAILS
+    assert base.each([]) == base.apart([], [2]) == base.apart([2], []) == UNDECIDED and base.span([]) == "no figures"
     assert base.span([2.694]) == "2.694" and base.span([2.6961, 2.69, 2.7]) == "2.690 to 2.700"
 
 
@@ -107,3 +108,28 @@ def test_what_a_claim_looks_at_besides_may_be_missing(tmp_path):
     assert claim.verdict(tmp_path)[0] == HOLDS
     save(tmp_path, "reverse_40_unclipped", {"runs": PUBLISHED["reverse_40_lr"]["runs"]})  # where it learns
     assert claim.verdict(tmp_path)[0] == FAILS
+
+
+def test_claims_without_outputs_are_told_in_one_line(tmp_path, capsys):
+    """The line counts the claims, and names each experiment that is missing once."""
+    some = [BY_NAME["shares_add_up"], BY_NAME["gates_reach_dozens"]]
+    assert base.waiting(some, tmp_path) == "2 claims wait for outputs that are not saved yet: bptt, recall, gates"
+    save(tmp_path, "bptt", PUBLISHED["bptt"])
+    save(tmp_path, "gates", PUBLISHED["gates"])
+    assert base.waiting(some, tmp_path) == "1 claim waits for outputs that are not saved yet: recall"
+    assert base.waiting(some[:1], tmp_path) == ""
+
+    claims.tell(tmp_path, PUBLISHED)
+    *told, last = capsys.readouterr().out.splitlines()
+    shown = [line for line in told if not line.startswith(" ")]
+    judged = [claim for claim in claims.CLAIMS if not claim.waits_for(tmp_path)]
+    assert shown == [f"{claim.source}: {claim.sentence}" for claim in judged] and some[0] in judged
+    assert last.startswith(f"{len(claims.CLAIMS) - len(judged)} claims wait for outputs that are not saved yet: ")
+
+
+def test_the_page_has_no_row_for_a_claim_that_waits(tmp_path):
+    some = [BY_NAME["shares_add_up"], BY_NAME["gates_reach_dozens"]]
+    save(tmp_path, "bptt", PUBLISHED["bptt"])
+    made = page.page([], PUBLISHED, some, tmp_path)
+    assert f"| {some[0].sentence} | the post | **holds** |" in made and some[1].sentence not in made
+    assert "\n1 claim waits for outputs that are not saved yet: recall, gates.\n" in made

@@ -37,8 +37,7 @@ TRAINED = {
 }
 RECALL = {
     "recall": {
-        "drops_to_chance_at": {"RNN": 20, "GRU": 640, "LSTM": 640, "LSTM, forget bias 1": None}
-        | {"LSTM, forget bias 3": None},
+        "drops_to_chance_at": {"GRU": 640, "LSTM": 640, "LSTM, forget bias 1": None},
         "runs": [{"delay": delay} for delay in (5, 10, 20, 40, 80, 160, 320, 640)],
     }
 }
@@ -136,17 +135,6 @@ CASES = {
         ],
         fails=[("recall", ("drops_to_chance_at", cell), 5) for cell in ("GRU", "LSTM", "LSTM, forget bias 1")],
         undecided=[("recall", ("drops_to_chance_at", "GRU"), 20)],
-    ),
-    "gates_remember": Case(
-        RECALL,
-        named=[
-            ("recall", ("drops_to_chance_at", "RNN"), 640),
-            ("recall", ("drops_to_chance_at", "RNN"), 10),
-            *(
-                ("recall", ("drops_to_chance_at", cell), 20)
-                for cell in ("GRU", "LSTM", "LSTM, forget bias 1", "LSTM, forget bias 3")
-            ),
-        ],
     ),
     "both_ways_cure_blindness": Case(
         BOTH_WAYS,

@@ -27,6 +27,7 @@ CHAPTERS = {
         "reverse_40_longer",
         "reverse_40_lr",
         "reverse_40_6000",
+        "beyond.reverse_unclipped",
         "beyond.reverse_40_unclipped",
         "beyond.reverse_seeds",
         "beyond.reverse_copy",

@@ -4,6 +4,7 @@ torch's meta device has shapes and no values: a tensor that was left on the CPU 
 nothing can be asked for. What a script fetches when it scores is 1 everywhere; a step of training may fetch nothing.
 """
 
+import math
 import sys
 from argparse import Namespace
 from dataclasses import replace
@@ -22,6 +23,7 @@ from lab.descent import Descent
 from lab.errors import UserError
 from lab.trainings import Checkpoint
 from layers import char_lm
+from layers.spoken_digits import LABELS
 from reruns import catalogue
 
 META = torch.device("meta")
@@ -100,6 +102,8 @@ def on_meta(monkeypatch):
             if tensor.device == META:
                 assert not in_step[0], "a step asked the device for a value"
                 tensor = torch.ones(tensor.shape, dtype=tensor.dtype)
+                if tensor.is_floating_point() and tensor.shape[-1:] == (LABELS,):
+                    tensor *= -math.log(LABELS)  # decoding refuses what can't be logarithms of probabilities
             return function(tensor)
 
         return fetch

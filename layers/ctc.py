@@ -128,13 +128,18 @@ def check(log_probs, targets, frames, lengths):
             warnings.warn(f"item {i} has an infinite loss: its target needs {needed} frames, it has {T}", stacklevel=3)
 
 
-def check_probabilities(log_probs, frames):
-    """Raise ValueError for frames (batch,) that aren't there, and where log_probs (batch, time, label) aren't any."""
+def check_frames(log_probs, frames):
+    """Raise ValueError for frames (batch,) that log_probs (batch, time, label) don't have."""
     time = log_probs.shape[1]
     for i, T in enumerate(frames.tolist()):
         if not 1 <= T <= time:
             raise ValueError(f"item {i} has {T} frames: from 1 to the tensor's {time} are possible")
-    used = torch.arange(time) < frames.cpu()[:, None]
+
+
+def check_probabilities(log_probs, frames):
+    """The same, and where log_probs aren't any."""
+    check_frames(log_probs, frames)
+    used = torch.arange(log_probs.shape[1]) < frames.cpu()[:, None]
     sums = log_probs.detach().exp().sum(2).cpu()
     wrong = (used & ~((sums - 1).abs() < 1e-3)).nonzero().tolist()  # "not near 1" is true of NaN as well
     if wrong:
@@ -149,7 +154,7 @@ def collapse(path):
 
 def best_path(log_probs, frames):
     """Greedy decoding: the string of the most probable path of each item, which needn't be the most probable string."""
-    check_probabilities(log_probs, frames)
+    check_frames(log_probs, frames)
     paths = log_probs.argmax(2).tolist()
     return [collapse(path[:T]) for path, T in zip(paths, frames.tolist(), strict=True)]
 

@@ -333,13 +333,9 @@ def test_beam_with_impossible_labels():
 def test_decoders_refuse_what_is_no_probability_and_frames_that_are_not_there():
     even = torch.full((2, 3, 4), -math.log(4))
     assert ctc.best_path(even, torch.tensor([3, 1])) == [[], []]
-    for log_probs, frames, message in (
-        (even.exp() / 2, [3, 3], "item 0, frame 0: the probabilities sum to 4.533, not to 1"),  # 4 exp(1/8)
-        (even, [3, -1], "item 1 has -1 frames"),
-        (even, [3, 4], "item 1 has 4 frames"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ctc.best_path(log_probs, torch.tensor(frames))
+    for frames in -1, 0, 4:
+        with pytest.raises(ValueError, match=f"item 1 has {frames} frames"):
+            ctc.best_path(even, torch.tensor([3, frames]))
     for log_probs, width, message in (
         (even[0].exp(), 5, "the probabilities sum to 5.136, not to 1"),  # 4 exp(1/4)
         (even[0, :0], 5, "item 0 has 0 frames"),

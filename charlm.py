@@ -1,8 +1,8 @@
 """A recurrent character model: trained on windows from random places, judged on a whole text read from end to end.
 
 Each window begins with a state of zero. The validation text is read with the state carried along, and every character
-after the first is scored, those that training never showed included. A learning curve is estimated along the way, and
-the weights of its lowest point on the validation text are kept: --save writes them, and --sample writes from them.
+after the first is scored. A learning curve is estimated along the way, and the weights of its lowest point on the
+validation text are kept: --save writes them, and --sample writes from them.
 
     python charlm.py LSTM 0                          trains for 3,000 steps: cell, seed, and steps if you like
     python charlm.py GPT 0                           the same of a Transformer that reads windows (layers/char_gpt.py)
@@ -10,10 +10,8 @@ the weights of its lowest point on the validation text are kept: --save writes t
     python charlm.py GRU 1 500 --save gru.pt
     python charlm.py --load gru.pt --sample 300 --prompt "A gate" --temperature 0.5
 
-A step takes about 50 ms with RNN, 120 with GRU and 140 with LSTM on one core of the reference machine; an interrupted
-training goes on where it stopped when the same command is given again. char_models.py trains all the post's models,
-beyond/scan_models.py those with the layers of layers/scans.py. (This script is longer than others because half of it is
-the command: what can be asked of a model, and what can't.)
+A step takes about 50 ms with RNN, 120 with GRU and 140 with LSTM on one core of the reference machine. char_models.py
+trains all the post's models. (Long because half of it is the command: what can be asked of a model.)
 
 Sources: Elman, "Finding structure in time" (1990); Cho et al., "Learning phrase representations using RNN
 encoder-decoder" (2014) for the GRU, with the reset as torch has it (see layers/cells.py); Hochreiter and Schmidhuber,
@@ -164,13 +162,10 @@ def trained(configs, arguments, line=None):
 
 def read(arguments, *, train=True):
     """The text, refused where that could only fail later, and what a configuration says of it."""
-    text = corpus.load(arguments.data)
+    text = corpus.load_to_score(arguments.data)
     if train and len(text.train) <= WINDOW:
         has = script.counted(len(text.train), "character")
         raise UserError(f"the training text has {has}: a window and the one after it take {WINDOW + 1}")
-    if len(text.validation) < 2:
-        has = script.counted(len(text.validation), "character")
-        raise UserError(f"the validation text has {has}: there is no next one to score")
     return text, {"text": text.fingerprint, "data": arguments.data and str(arguments.data.resolve())}
 
 
@@ -220,8 +215,7 @@ def sample(model, settings, text, arguments):
         note(f"of the prompt's {script.counted(len(prompt), 'character')} training never showed {unknown}")
     generator = torch.Generator().manual_seed(arguments.sample_seed)
     written = text.decode(generate(model.to(device), prompt, arguments.sample, arguments.temperature, generator))
-    about = {"model": vars(settings), "temperature": arguments.temperature}
-    return about | {"sample": arguments.prompt + written}
+    return {"model": vars(settings), "temperature": arguments.temperature, "sample": arguments.prompt + written}
 
 
 def tell(found):
@@ -251,18 +245,14 @@ def line(run):
     told = "{cell} seed {seed}, {steps:,} steps: ".format(**run)
     if "diverged_at_step" in run:
         return told + f"the loss was not finite at step {run['diverged_at_step']:,}"
-    return told + (
-        f"{run['parameters']:,} parameters, {run['seconds']:.0f} s; train {run['train_bits_per_char']:.3f}, "
-        f"validation {run['validation_bits_per_char']:.3f} bits/char"
-    )
+    told += f"{run['parameters']:,} parameters, {run['seconds']:.0f} s; train {run['train_bits_per_char']:.3f}, "
+    return told + f"validation {run['validation_bits_per_char']:.3f} bits/char"
 
 
 def options(parser):
     parser.add_argument("cell", metavar="CELL", nargs="?", choices=CELLS, help=", ".join(CELLS))
     parser.add_argument("seed", metavar="SEED", nargs="?", type=script.seed, help="of weights and windows")
-    parser.add_argument(
-        "steps", metavar="STEPS", nargs="?", type=script.positive_int, default=STEPS, help="of training"
-    )
+    parser.add_argument("steps", metavar="STEPS", nargs="?", type=script.positive_int, default=STEPS, help="in all")
     parser.add_argument("--lr", type=script.positive_float, default=LEARNING_RATE, help="learning rate of AdamW")
     parser.add_argument("--hidden", metavar="N", type=script.positive_int, default=HIDDEN, help="width of the layer")
     parser.add_argument("--clip", type=script.positive_float, default=CLIP, help="largest norm of the gradient")
@@ -294,8 +284,6 @@ def refuse(arguments):
     given = changed.keys() | {name for name in ("jobs", "cluster") if getattr(arguments, name) is not None}
     if arguments.load and (ignored := given & {"save", "lr", "hidden", "clip", "jobs", "cluster"}):
         raise UserError(f"--{', --'.join(sorted(ignored))}: a model to --load isn't trained")
-    if save and (save.is_dir() or not save.name):
-        raise UserError(f"--save: {save} is a folder; name a file")
     if save and not save.parent.is_dir():
         raise UserError(f"can't write in {save.parent}: name a folder that is there")
     if save:

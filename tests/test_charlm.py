@@ -330,4 +330,4 @@ def test_places_that_are_not_there_are_refused_before_training(data, tmp_path):
     assert "no device 'tpu'" in refusal("GRU", 0, "--data", data, "--device", "tpu")
     assert "nowhere" in refusal("GRU", 0, "--data", tmp_path / "nowhere")
     assert "can't write in" in refusal("GRU", 0, "--data", data, "--save", tmp_path / "nowhere" / "m.pt")
-    assert "is a folder" in refusal("GRU", 0, "--data", data, "--save", tmp_path)
+    assert "what is there is not a file" in refusal("GRU", 0, "--data", data, "--save", tmp_path)

@@ -115,7 +115,7 @@ CHARACTERS = [
     (["charlm", "--load", "model.pt", "--jobs", "2"], ["--jobs", "isn't trained"]),
     (["charlm", "GRU", "0", "--jobs", "2", "--cluster", "here:1"], ["--jobs is for this machine"]),
     (["charlm", "--load", "{tmp}/nowhere.pt"], ["can't read {tmp}/nowhere.pt"]),
-    (["charlm", "GRU", "0", "--save", "."], ["--save", "folder"]),
+    (["charlm", "GRU", "0", "--save", "."], ["can't write .: what is there is not a file"]),
     (["charlm", "GRU", "0", "--save", "{tmp}/nowhere/m.pt"], ["can't write in {tmp}/nowhere"]),
     (["charlm", "GRU", "0", "--save", "{tmp}/damaged.pt/m.pt"], ["can't write in {tmp}/damaged.pt"]),
     (["charlm", "GRU", "0", "--save", "/proc/m.pt"], ["can't write in /proc"]),

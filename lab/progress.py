@@ -11,6 +11,7 @@ from tqdm import tqdm
 from lab.errors import note
 
 LOG_SECONDS = 60  # between lines of progress where standard error isn't a terminal
+FIRST_SECONDS = 5  # until the first one
 
 
 class Bar:
@@ -20,7 +21,8 @@ class Bar:
         self.folders, self.names, self.costs = folders, names, costs
         self.running = dict.fromkeys(todo, 0.0)
         self.terminal = bool(sys.stderr) and sys.stderr.isatty()
-        self.period, self.shown = (0.0, 0.0) if self.terminal else (LOG_SECONDS, time.monotonic())
+        self.period = 0.0 if self.terminal else LOG_SECONDS
+        self.shown = time.monotonic() + min(FIRST_SECONDS, self.period) - self.period
         done, _ = self._look()
         self.bar = tqdm(
             total=sum(costs.values()),

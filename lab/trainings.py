@@ -46,6 +46,7 @@ from lab.progress import Bar
 from lab.results import write_whole
 
 CHECKPOINT_SECONDS = 20  # between checkpoints: a kill loses no more work than that
+FIRST_CHECKPOINT_SECONDS = 3  # until the first one
 PROGRESS_SECONDS = 0.5  # between reports of progress
 RESTARTS = 3  # of a pool in which a process died, before any training ends
 ONE_AT_A_TIME = threading.Lock()  # trainings of one process: torch's settings and random numbers are the process's
@@ -59,7 +60,7 @@ class Checkpoint:
 
     def __init__(self, folder: Path | None = None, name="this training", wanted="", every: float = CHECKPOINT_SECONDS):
         self.folder, self.name, self.every, self.wanted = folder and Path(folder), name, every, wanted
-        self._saved = time.monotonic()
+        self._saved = time.monotonic() - every + min(every, FIRST_CHECKPOINT_SECONDS)
         self._reported = -float("inf")
         self._complained = False
         if folder:

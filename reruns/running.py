@@ -65,17 +65,21 @@ class Rerun:
     def start(self, jobs: int | None, events: SimpleQueue):
         """Start it, to end when this process does. What it tells its user becomes events (self, line), its end None."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process: this one decides
-        self.process = subprocess.Popen(
-            self.command(jobs),
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
-            env=os.environ | {ENDS_WITH_STDIN: "1", "PYTHONIOENCODING": "utf-8"},
-        )
-        signal.signal(signal.SIGINT, before)
+        try:
+            self.process = subprocess.Popen(
+                self.command(jobs),
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                env=os.environ | {ENDS_WITH_STDIN: "1", "PYTHONIOENCODING": "utf-8"},
+            )
+        except OSError as error:
+            raise UserError(f"can't start {self.entry.name}: {error.strerror}") from None
+        finally:
+            signal.signal(signal.SIGINT, before)
         started = time.monotonic()
 
         def follow():
@@ -110,8 +114,8 @@ def run(reruns: list[Rerun], arguments: Namespace) -> Iterator[tuple[Rerun, dict
     try:
         while waiting or running:
             while waiting and (not running or (len(running) < beside and _are_sweeps(waiting[0], running[0]))):
+                waiting[0].start(jobs, events)
                 running.append(waiting.pop(0))
-                running[-1].start(jobs, events)
             _tell(len(reruns), waiting, running, time.monotonic() - began, work)
             while (event := events.get())[1] is not None:
                 note(f"{event[0].entry.name}: {event[1]}")

@@ -189,6 +189,7 @@ def test_a_rerun_that_replaces_what_was_saved_is_compared_with_what_was_there(ho
     assert house.results("first")["curve"] == [1, 2, 4]
 
 
+@pytest.mark.slow
 def test_one_cluster_trains_for_all_sweeps(house, start_cluster):
     """Two sweeps at a time, with the results of one that trains alone, here."""
     for name in ("one", "two"):

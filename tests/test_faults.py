@@ -29,7 +29,7 @@ from layers import char_files
 NEEDS_SPACE = ("open", "os.mkdir", "fsync")
 WRITES = (*NEEDS_SPACE, "os.rename", "os.remove", "os.rmdir")
 FAULTS = [errno.ENOSPC, errno.EDQUOT, errno.EIO, "killed"]
-SOME = 3  # writes of each kind of run and fault; with -m slow all are tried
+SOME = 2  # writes of each kind of run and fault; with -m slow all are tried
 spy = None  # what is told of each write of this process: its kind
 
 

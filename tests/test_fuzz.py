@@ -1,7 +1,7 @@
 """Command lines at random, made from what each parser takes: no traceback, no hang, nothing written on a refusal.
 
     pytest tests/test_fuzz.py               some lines of each command
-    pytest tests/test_fuzz.py -m slow       twelve times as many
+    pytest tests/test_fuzz.py -m slow       many times as many
 
 Nothing is trained: a command that gets as far as its trainings, or computes for a moment, has accepted its arguments.
 """
@@ -25,7 +25,7 @@ from lab import results, script, trainings
 from layers import char_files, char_rnn
 from reruns import catalogue, machine, telling
 
-LINES, MANY = 5, 60  # for each command
+LINES, MANY = 4, 60  # for each command
 MOMENT = 0.1  # seconds of computing that are enough; a tenth of it lies between two looks at what goes on
 PATIENCE = 200  # looks
 SCRIPTS = [entry.module for entry in catalogue.entries().values()]

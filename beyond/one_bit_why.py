@@ -23,7 +23,7 @@ from statistics import median
 
 from beyond.one_bit import RATES, SEEDS, briefly, solved
 from lab import plots, script, trainings
-from layers.one_bit import NOISE
+from layers.memory import NOISE
 from layers.one_bit_training import BATCH, SETTINGS, Config, train
 
 DELAY, STEPS = 20, 6000

@@ -35,12 +35,16 @@ def new_layer(cell, width):
     if forget_bias is not None:
         cells.set_gate_bias(layer, forget_bias)
     if cell == "RNN, identity":
-        with torch.no_grad():
-            layer.weight_hh_l0.copy_(torch.eye(width))
-            layer.weight_ih_l0.normal_(std=0.001)
-            layer.bias_ih_l0.zero_()
-            layer.bias_hh_l0.zero_()
+        start_at_identity(layer)
     return layer
+
+
+@torch.no_grad()
+def start_at_identity(layer):
+    layer.weight_hh_l0.copy_(torch.eye(layer.hidden_size))
+    layer.weight_ih_l0.normal_(std=0.001)
+    layer.bias_ih_l0.zero_()
+    layer.bias_hh_l0.zero_()
 
 
 class Model(nn.Module):

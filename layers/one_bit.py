@@ -30,10 +30,10 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, gelu, scaled_dot_product_attention
 
 from layers import cells, scans
+from layers.memory import start_at_identity
 from layers.transformer import Block
 
 CHRONO = "chrono"
-NOISE = 0.1  # standard deviation
 HEADS = 4  # of the Transformer block
 MODES = 8  # complex ones, of each channel of the state space
 SLOWEST, FASTEST = 1e-3, 1e-1  # how much time lies between two inputs, from one channel to another
@@ -64,20 +64,8 @@ def new_layer(cell, width, delay=None):
     elif bias is not None:
         cells.set_gate_bias(layer, bias)
     if cell == "RNN, identity":
-        with torch.no_grad():
-            layer.weight_hh_l0.copy_(torch.eye(width))
-            layer.weight_ih_l0.normal_(std=0.001)
-            layer.bias_ih_l0.zero_()
-            layer.bias_hh_l0.zero_()
+        start_at_identity(layer)
     return layer
-
-
-def sequences(generator, delay, count, noise=NOISE):
-    """Inputs (1 + delay, count, 1), and the bit (count,) that is the first of each and nowhere else."""
-    x = noise * torch.randn(1 + delay, count, 1, generator=generator)
-    bit = torch.randint(2, (count,), generator=generator).float()
-    x[0, :, 0] = bit
-    return x, bit
 
 
 class Recurrent(nn.Module):

@@ -12,7 +12,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from lab.descent import Descent
 from layers import one_bit
-from layers.one_bit import NOISE, gradient_at_first_state, sequences
+from layers.memory import NOISE, sequences
+from layers.one_bit import gradient_at_first_state
 
 BATCH, WIDTH = 32, 32  # sequences a step, units
 CLIP = 1.0  # largest norm of the gradient

@@ -25,7 +25,7 @@ from lab import results, script, trainings
 from layers import char_files, char_rnn
 from reruns import catalogue, machine, telling
 
-LINES, MANY = 4, 60  # for each command
+LINES, MANY = 3, 60  # for each command
 MOMENT = 0.1  # seconds of computing that are enough; a tenth of it lies between two looks at what goes on
 PATIENCE = 200  # looks
 SCRIPTS = [entry.module for entry in catalogue.entries().values()]

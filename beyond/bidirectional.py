@@ -40,7 +40,7 @@ from torch.nn.functional import cross_entropy
 from lab import devices, plots, script, trainings
 from lab.descent import Descent
 from layers import cells
-from layers.memory import CPU, NOISE, new_layer
+from layers.one_bit import CPU, NOISE, new_layer
 
 DISTANCES = [5, 20, 80]  # words from the first to the tagged one, and from there to the last
 SEEDS = range(3)

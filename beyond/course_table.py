@@ -5,7 +5,7 @@ they can make use of something, what the gradient's way is, how many parameters 
 use. Nothing is computed here: each figure comes from what a script has saved, and is followed by that script's name.
 Where a script has saved nothing yet, the table says so.
 
-    python -m beyond.course_table          0.1 s; not saved yet, because one_bit.py is still to be run
+    python -m beyond.course_table          0.1 s; not saved yet, because recall.py is still to be run
 
 Source: KnowML's course page "Sequence Modeling Pre-Transformer", section 6.
 """
@@ -24,7 +24,7 @@ COURSE = {  # what the course's table says, in short
     "cost of a token": ["O(1)", "O(1)", "O(1)", "grows with the cache"],
 }
 LAYERS = ["RNN", "LSTM", "GRU", "Transformer, token 1"]  # as cells_table.py names them
-READERS = {  # the models of one_bit.py that each column is about
+READERS = {  # the models of recall.py that each column is about
     "vanilla RNN": ["RNN", "RNN, identity"],
     "LSTM": ["LSTM", "LSTM, forget bias 1", "LSTM, forget bias 3", "LSTM, chrono"],
     "GRU": ["GRU", "GRU, chrono"],
@@ -34,14 +34,14 @@ READERS = {  # the models of one_bit.py that each column is about
 WANTED = {  # the scripts whose results are looked at, and what of them
     "cells_table": ["characters", "layers"],
     "parallel": ["GRU", "attention"],
-    "one_bit": ["reach"],
+    "recall": ["reach"],
     "gates": ["steps_back", "gradient_size"],
     "cell_path": ["steps_back", "every_step", "on_text"],
     "path_length": ["length", "steps"],
     "generation": ["batches", "batch_32"],
 }
 
-KINDS = {"*": "exact", "parallel.*": "timing", "generation.*": "timing", "one_bit.*": "trained"}
+KINDS = {"*": "exact", "parallel.*": "timing", "generation.*": "timing", "recall.*": "trained"}
 KINDS |= {"cell_path.on_text.*": "trained"}
 
 
@@ -58,10 +58,10 @@ def parallel(cells_table, parallel):
     return told
 
 
-def useful_range(one_bit):
+def useful_range(recall):
     """The longest delay over which one bit was learned, by how the cell starts."""
-    reach = one_bit["reach"]
-    return ["; ".join(f"{name}: {told_reach(reach[name])}" for name in own) + " (one_bit)" for own in READERS.values()]
+    reach = recall["reach"]
+    return ["; ".join(f"{name}: {told_reach(reach[name])}" for name in own) + " (recall)" for own in READERS.values()]
 
 
 def told_reach(reach):

@@ -18,7 +18,7 @@ Sources: KnowML's course page "Sequence Modeling Pre-Transformer", section 4, fo
 (2013) for clipping; Le, Jaitly and Hinton (2015) for rectified units.
 """
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import fmean, median
 
@@ -29,7 +29,7 @@ from torch.nn import functional as F
 import charlm
 import corpus
 import reverse
-from lab import plots, results, script, trainings
+from lab import devices, plots, results, script, trainings
 from lab.descent import Descent
 from lab.errors import Diverged, UserError, note
 from layers.char_rnn import CELLS, EMBEDDING, evaluate
@@ -55,6 +55,7 @@ class Plain:
     text: str  # fingerprint of the text
     data: str | None  # its folder; None: data/
     steps: int
+    device: str = "cpu"  # where it is trained; not recorded
 
     def __str__(self):
         return f"{self.units} RNN, {told_clip(self.clip)}, seed {self.seed}"
@@ -66,7 +67,7 @@ class Plain:
 
 KINDS = {
     "*": "trained",
-    **{f"plain.*.{field.name}": "setting" for field in fields(Plain) if field.name != "seed"},
+    **{f"plain.*.{field.name}": "setting" for field in fields(Plain) if field.name not in ("seed", "device")},
     **{f"characters.*.{name}": "setting" for name in ("cell", "clip", "steps")},
 }
 
@@ -86,10 +87,11 @@ class PlainRNN(nn.Module):
 
 def train_plain(config, checkpoint):
     text = corpus.load(config.data and Path(config.data))
-    ids = torch.from_numpy(text.encode(text.train))
+    device = devices.trusted(config.device)
+    ids = torch.from_numpy(text.encode(text.train)).to(device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        model = PlainRNN(text.size, config.units)
+        model = PlainRNN(text.size, config.units).to(device)
 
     def loss_on(generator):
         batch = charlm.windows(ids, generator, BATCH)
@@ -99,7 +101,7 @@ def train_plain(config, checkpoint):
     generator = torch.Generator().manual_seed(config.seed)
     training = Descent(model, optimizer, loss_on, generator, config, checkpoint)
     losses, norms, ended = descended(training)
-    return {name: value for name, value in asdict(config).items() if name not in ("text", "data")} | {
+    return {name: value for name, value in trainings.settings(config).items() if name not in ("text", "data")} | {
         "not_finite_at_step": ended,
         "loss": fmean(losses[-LAST:]),
         "largest_norm": max(norms),
@@ -182,7 +184,8 @@ def shown(runs):
 
 def measure(arguments):
     text, where = charlm.read(arguments)
-    shared = {"text": where["text"], "data": where["data"], "steps": min(arguments.steps, PLAIN_STEPS)}
+    where["device"] = arguments.device
+    shared = {name: where[name] for name in ("text", "data", "device")} | {"steps": min(arguments.steps, PLAIN_STEPS)}
     plain = [Plain(units, clip, seed, **shared) for units in UNITS for clip in CLIPS for seed in SEEDS]
     steps = min(arguments.steps, CHAR_STEPS)
     characters = [charlm.Config(c, CHAR_SEED, steps=steps, clip=clip, **where) for c in CELLS for clip in CHAR_CLIPS]
@@ -275,6 +278,7 @@ def options(parser):
     parser.add_argument("--steps", type=script.positive_int, default=CHAR_STEPS, metavar="N", help="of each training")
     corpus.add_argument(parser)
     parser.add_jobs()
+    parser.add_device()
 
 
 if __name__ == "__main__":

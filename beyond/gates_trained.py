@@ -41,14 +41,14 @@ from torch import nn
 
 import charlm
 import corpus
-from beyond import recall
 from lab import devices, plots, script, trainings
 from lab.errors import UserError
-from layers import cells, char_files, char_rnn
+from layers import cells, char_files, char_rnn, one_bit, one_bit_training
 
 SEEDS = range(3)
 TEXT_STEPS = 500  # of the character models; the post's take 3,000
 DELAY = 20  # steps, of the one-bit models
+BITS = {"learning_rate": 0.001, "steps": 600, "batch": 64, "stops": False}  # how they are trained
 TEXT_CELLS = ["RNN", "GRU", "LSTM"]
 BIT_CELLS = ["RNN", "GRU", "LSTM", "LSTM, forget bias 1", "LSTM, forget bias 3"]
 STEPS_BACK = [1, 10, 25, 50]
@@ -111,11 +111,12 @@ def train_on_text(config, checkpoint):
 
 
 def train_on_bits(config, checkpoint):
-    model = recall.build(config)
+    model = one_bit_training.build(config)
     generator = torch.Generator().manual_seed(TEST_SEED + config.seed)
-    x, _ = recall.sequences(generator, LENGTH - 1, COUNT, config.noise, devices.trusted(config.device))
+    x, _ = one_bit.sequences(generator, LENGTH - 1, COUNT, config.noise, devices.trusted(config.device))
     untrained = look(model.layer, x)
-    recall.learn(model, config, checkpoint)
+    for _ in one_bit_training.descent(model, config, checkpoint):
+        pass
     return {"cell": config.cell, "seed": config.seed, "untrained": untrained, "trained": look(model.layer, x)}
 
 
@@ -141,7 +142,7 @@ def measure(arguments):
     else:
         where["device"] = device = arguments.device
         on_text = [charlm.Config(c, seed, steps=arguments.steps, **where) for c in TEXT_CELLS for seed in SEEDS]
-        on_bits = [recall.Config(c, DELAY, seed, device=device) for c in BIT_CELLS for seed in SEEDS]
+        on_bits = [one_bit_training.Config(c, DELAY, seed, **BITS, device=device) for c in BIT_CELLS for seed in SEEDS]
         tasks = [f"{arguments.steps:,} steps of text"] * len(on_text) + [f"one bit, {DELAY} steps"] * len(on_bits)
         records = trainings.run(train, on_text + on_bits, arguments)
         runs = [{"task": task} | what_was_seen(record) for task, record in zip(tasks, records, strict=True)]

@@ -26,7 +26,7 @@ Sources: KnowML's course page "Sequence Modeling Pre-Transformer", "CTC in speec
 and Schmidhuber (2006); Bahdanau, Cho and Bengio (2015).
 """
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from statistics import fmean, median
 
@@ -36,7 +36,7 @@ from torch import nn
 from beyond.ctc_digits import BATCH, LEARNING_RATE, LONGEST, TESTED, hear
 from beyond.ctc_digits import EPOCHS as EPOCHS_THERE
 from beyond.ctc_digits import STEPS as STEPS_THERE
-from lab import plots, script, timing, trainings
+from lab import devices, plots, script, timing, trainings
 from lab.descent import Descent
 from layers import cells
 from layers.ctc import BLANK
@@ -61,6 +61,7 @@ class Config:
     hears: str  # "one way" or "both ways"
     seed: int  # of weights and strings
     steps: int
+    device: str = "cpu"  # where it is trained; not recorded
     clip: float = 1.0  # largest norm of the gradient
 
     def __str__(self):
@@ -69,13 +70,14 @@ class Config:
 
 KINDS = {
     "*": "trained",
+    "device": "timing",
     "lengths.*": "exact",
     "frames.*": "exact",
     "ms.*": "timing",
     "growth.*": "timing",
     "frames_to_wait.*": "exact",
     "runs.*.parameters": "exact",
-    **{f"runs.*.{field.name}": "setting" for field in fields(Config) if field.name != "seed"},
+    **{f"runs.*.{field.name}": "setting" for field in fields(Config) if field.name not in ("seed", "device")},
 }
 
 
@@ -102,7 +104,7 @@ MODELS = {"one way": OneWay, "both ways": CTC}
 
 
 def build(model, seed):
-    """An untrained model."""
+    """An untrained model, whose weights are drawn on the CPU."""
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(generator(seed, "weights").get_state())
         return model()
@@ -115,7 +117,8 @@ def collapsed(labels):
 
 def after_the_last_frame(speech, digits):
     """What each rival has still to do when all frames but the last have been worked on: functions without arguments."""
-    one_way, both_ways, writer = (build(model, TIMED_SEED) for model in (OneWay, CTC, Writer))
+    device = speech.sound.device
+    one_way, both_ways, writer = (build(model, TIMED_SEED).to(device) for model in (OneWay, CTC, Writer))
     sound, frames = speech.sound[:, : speech.frames[0]], speech.frames
     x = sound.transpose(0, 1)  # (time, 1, feature)
     before, last = x[:-1], x[-1:]
@@ -139,7 +142,7 @@ def after_the_last_frame(speech, digits):
     def write():
         states = encoded(writer.encoder, *heard[writer]).transpose(0, 1).contiguous()
         memory = states, writer.W_enc(states), None
-        h, label, labels = states.new_zeros(1, 1, HIDDEN), torch.full((1, 1), BLANK), []
+        h, label, labels = states.new_zeros(1, 1, HIDDEN), torch.full((1, 1), BLANK, device=device), []
         for _ in range(digits + 1):
             logits, h, _ = writer(label, h[0], memory)
             label = logits.argmax(2)
@@ -150,14 +153,14 @@ def after_the_last_frame(speech, digits):
 
 
 @torch.inference_mode()
-def latencies():
+def latencies(device):
     """ms from the last frame to the transcript, for each rival and length; and the frames of each length."""
     ms, frames = {name: [] for name in RIVALS}, []
     for digits in LENGTHS:
         draws = generator(TIMED_SEED, "test")
-        speech = speak(random_strings(1, digits, draws), draws)
+        speech, _ = hear(random_strings(1, digits, draws), "forwards", draws, device)
         rivals = after_the_last_frame(speech, digits)
-        times = timing.take_turns(rivals, torch.device("cpu"), warm_up=WARM_UP, runs=RUNS)
+        times = timing.take_turns(rivals, device, warm_up=WARM_UP, runs=RUNS)
         for name in RIVALS:
             ms[name].append(median(times[name]))
         frames.append(speech.frames[0].item())
@@ -166,40 +169,40 @@ def latencies():
 
 def train(config, checkpoint):
     """One training, from its configuration to its record: mistakes, and when the labels are written."""
-    model = build(MODELS[config.hears], config.seed)
+    device = devices.trusted(config.device)
+    model = build(MODELS[config.hears], config.seed).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)
     draws = generator(config.seed, "test")
-    speech, wanted = hear(random_strings(TESTED, LONGEST, draws), "forwards", draws, "cpu")
+    speech, wanted = hear(random_strings(TESTED, LONGEST, draws), "forwards", draws, device)
 
     def loss_on(draws):
         length = int(torch.randint(1, LONGEST + 1, (), generator=draws))
-        return model.loss(*hear(random_strings(BATCH, length, draws), "forwards", draws, "cpu"))
+        return model.loss(*hear(random_strings(BATCH, length, draws), "forwards", draws, device))
 
     training = Descent(model, optimizer, loss_on, generator(config.seed, "training"), config, checkpoint)
     for _ in training:
         pass
     with torch.no_grad():
-        paths = model(speech).argmax(2)  # (string, time)
-    waits = written_after(paths, speech, wanted)
-    return asdict(config) | {
+        paths = model(speech).argmax(2).cpu()  # (string, time)
+    frames, segments = speech.frames.tolist(), speech.segments.cpu()
+    waits = written_after(paths, frames, segments, wanted.tolist())
+    return trainings.settings(config) | {
         "parameters": sum(p.numel() for p in model.parameters()),
         "seconds": training.seconds,
-        "label_error": error_rate(
-            [collapsed(row[:T]) for row, T in zip(paths, speech.frames, strict=True)], wanted.tolist()
-        ),
+        "label_error": error_rate([collapsed(row[:T]) for row, T in zip(paths, frames, strict=True)], wanted.tolist()),
         "strings_right": len(waits) / len(wanted),
         "written_after_frames": median(wait for string in waits for wait in string) if waits else None,
     }
 
 
-def written_after(paths, speech, wanted):
+def written_after(paths, frames, segments, wanted):
     """Of each string that is right: how many frames after its end each digit is first written."""
     waits = []
-    for path, T, segments, string in zip(paths, speech.frames, speech.segments, wanted.tolist(), strict=True):
+    for path, T, own, string in zip(paths, frames, segments, wanted, strict=True):
         labels = path[:T].tolist()
         if collapsed(path[:T]) == string:
             starts = [t for t, (a, b) in enumerate(pairwise([BLANK, *labels])) if b not in (a, BLANK)]
-            waits.append([start - end for start, end in zip(starts, ends_of(segments[:T]), strict=True)])
+            waits.append([start - end for start, end in zip(starts, ends_of(own[:T]), strict=True)])
     return waits
 
 
@@ -220,12 +223,14 @@ def frames_to_wait():
 
 def measure(arguments):
     steps = min(arguments.steps, STEPS)
-    configs = [Config(hears, seed, steps) for hears in MODELS for seed in SEEDS]
+    configs = [Config(hears, seed, steps, arguments.device) for hears in MODELS for seed in SEEDS]
     runs = trainings.run(train, configs, arguments)
     torch.set_num_threads(1)
-    ms, frames = latencies()
+    device = devices.trusted(arguments.device)
+    ms, frames = latencies(device)
     return {
         "seeds": SEEDS,
+        "device": str(device),
         "lengths": LENGTHS,
         "frames": frames,
         "ms": ms,
@@ -236,7 +241,7 @@ def measure(arguments):
 
 
 def tell(found):
-    yield "ms from the last frame to the transcript, one speaker, float32, cpu"
+    yield f"ms from the last frame to the transcript, one speaker, float32, {found['device']}"
     yield f"{'digits':>7}{'frames':>8}" + "".join(f"{name:>17}" for name in found["ms"])
     for digits, frames, *ms in zip(found["lengths"], found["frames"], *found["ms"].values(), strict=True):
         yield f"{digits:7}{frames:8,}" + "".join(f"{time:17.2f}" for time in ms)
@@ -270,6 +275,7 @@ def draw(found):
 def options(parser):
     parser.add_argument("--steps", type=script.positive_int, default=STEPS, metavar="N", help="of each training")
     parser.add_jobs()
+    parser.add_device()
 
 
 if __name__ == "__main__":

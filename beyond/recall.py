@@ -1,285 +1,223 @@
-"""How long a trained cell remembers one bit: it stands at the start, noise follows, and the end is asked for it.
+"""How many steps a cell learns to remember one bit for, each given enough training to solve it, or plainly not to.
 
-The first input is 0 or 1. Noise follows at the same input for a delay of T steps, and the last state has to say which
-it was. For each cell and delay a fresh model is trained, with the same small budget and three seeds. Every cell is
-tried at delays up to 160. From there the delay is doubled, up to 1,280, for the cells that are still above chance. A
-model that has kept nothing of the bit guesses: how many fresh sequences it gets right is binomial with probability ½.
-So that distribution, over the sequences of all seeds, decides whether a cell is above chance. Beside it stands the
-gradient of the loss with respect to the state that has just read the bit, before and after training; for an LSTM that
-state is h_1 and c_1. A gradient that float32 can't hold is called an underflow.
+The first input is 0 or 1, noise follows for a delay of T steps, and the last output has to say which it was
+(layers/one_bit.py has the task and the models). The delay doubles from 5 to 2,560, for each model until one isn't
+learned any more. At each delay are tried:
 
-    python -m beyond.recall          25 min
-    python -m beyond.recall --cap 20 --steps 50          less to try than the whole sweep
+    1   two seeds at the learning rate that served at the delay before (at the first one: at 0.001, 0.003 and 0.01)
+    2   where not both solve it, two seeds at each of the other rates
+    3   where any has solved it, three seeds more at the best rate
 
-Prints, after a line for each cell and delay:
+Solved is: 90% of 100 fresh sequences right, three times in a row, looked at every 25 steps; the training ends there.
+Else it ends with its budget, 6,000 steps of 32 sequences up to a delay of 160, fewer beyond, as each line says. A delay
+is learned if most of the five seeds solve it. Where the budget may be why a delay isn't learned, the answer is that it
+can't be told: where some seed did solve it, where one that didn't was above chance in the end, where the delay before
+took some seed more than half of the budget, or where four times the budget is enough (up to a delay of 80 that is
+tried with one seed at each rate).
 
-    the delay at which each cell drops to chance and stays there
-    RNN                 : 40
-    RNN, identity       : 160
-    GRU                 : 20
-    LSTM                : 20
-    LSTM, forget bias 1 : 80
-    LSTM, forget bias 3 : none up to 1,280
-    LSTM, forget bias 6 : 1,280
-    LSTM, forget bias -5: 5
-    minGRU              : 20
-    linear attention    : 1,280
+    python -m beyond.recall          not run at full length yet; about 70 min by the time of a step
+    python -m beyond.recall --cap 20 --budget 200          less to try than the whole sweep
 
-It isn't the gates that remember, it is the bias of one of them: as torch draws them GRU and LSTM forget sooner than the
-plain RNN, which a ten times higher learning rate takes to 80 steps, and so does a start at the identity. Above a delay
-of 160 a cell that still counts as remembering does so with some seeds and not with others.
+The first edition of this experiment gave every model 600 steps at a rate of 0.001. It found that GRU and LSTM, as torch
+draws them, are at chance within 20 steps, "sooner than a plain RNN". That may be its budget, not their memory.
+recall_why.py looks at why the LSTM needs its bias, and at what remembering does to the gradient.
 
-This script is longer than others because what it tries next depends on what it has found, and because a result that is
-a chance event has to be told from one that isn't.
+This script is longer than others because what it tries next depends on what it has found, and because "it can't" has to
+be told from "it wasn't given enough".
 
-Departures: Le et al. (2015) start rectified units at the identity; the row "RNN, identity" keeps the plain cell's tanh.
-
-Sources: Bengio, Simard and Frasconi (1994) for the task; Hochreiter and Schmidhuber (1997); Gers, Schmidhuber and
-Cummins (2000); Cho et al. (2014); Le, Jaitly and Hinton (2015) for the identity.
+Sources: KnowML's course page "Sequence Modeling Pre-Transformer", section 7, for the task and its sweep; Bengio, Simard
+and Frasconi (1994); Hochreiter and Schmidhuber (1997); Gers, Schmidhuber and Cummins (2000); Cho et al. (2014); Le,
+Jaitly and Hinton (2015); Tallec and Ollivier (2018) for chrono. The course leaves open how large the noise is.
 """
 
-import math
-from dataclasses import dataclass, fields
-from functools import cache
-from itertools import product
-from statistics import fmean, median
+from statistics import median
 
-import torch
-from torch.nn.functional import binary_cross_entropy_with_logits
-
-from lab import devices, plots, script, trainings
-from lab.descent import Descent
-from layers.memory import CELLS, NOISE, Model, gradient_at_first_state, sequences
+from lab import plots, script, searches
+from layers.one_bit import MODELS, fewest_above_chance
+from layers.one_bit_training import SETTINGS, TESTED, Config, train
 
 DELAYS = [5 * 2**doublings for doublings in range(10)]  # steps between the bit and the end: 5 to 2,560
-FOR_ALL = 160  # longer delays are for cells that still remember
-CAP = 1280  # the longest that is tried unless asked for: each doubling takes each cell that remembers twice as long
-SEEDS = range(3, 6)  # 0 to 2 served to choose noise and learning rate, in short trainings
-STEPS, BATCH, WIDTH = 600, 64, 32  # of every training: steps, sequences a step, units
-TESTED, CHUNK = 2000, 100  # fresh sequences for each model; how many of them at once
-TEST_SEED = 1000  # added to a training's own
-ODDS = 10_000  # once in so many times a guesser is taken for a cell that remembers
+BUDGET = 6000  # steps of a training at most …
+FEWER = {320: 2400, 640: 1600, 1280: 1200, 2560: 800}  # … but at these delays, where a step takes so long
+PATIENCE, PATIENT = 4, 80  # how many budgets are tried where no rate solves it, and up to which delay
+RATES = [0.001, 0.003, 0.01]
+SEEDS = range(3, 8)  # 0 to 2 served to choose noise, batch and rates, in short trainings
+FIRST = 2  # seeds that are tried before the others
 UNDERFLOW = 1e-46  # where the figure shows a gradient that float32 can't hold
 
-TRAININGS = {  # what differs from the settings below
-    "as above": {},
-    "not clipped": {"clip": None},
-    "rate 0.003": {"learning_rate": 0.003},
-    "rate 0.01": {"learning_rate": 0.01},
-    "SGD, rate 0.1": {"optimizer": "SGD", "learning_rate": 0.1},
-    "SGD, rate 1": {"optimizer": "SGD", "learning_rate": 1.0},
-    "noise of size 1": {"noise": 1.0},
-}
-TRAINING = "as above"  # every cell's; the others are tried on these cells and delays
-VARIED_CELLS, VARIED_DELAYS = ["RNN", "LSTM, forget bias 3"], [20, 40, 80]
+
+KINDS = {"*": "trained", **{f"runs.*.{name}": "setting" for name in SETTINGS}}
 
 
-@dataclass(frozen=True)
-class Config:
-    """One training."""
+def search(cell, delays, budget, device):
+    """Which trainings of a model come next: yields lists of configurations, and is sent their records."""
 
-    cell: str  # of CELLS
-    delay: int  # steps between the bit and the end
-    seed: int  # of the weights and of all sequences
-    training: str = TRAINING  # of TRAININGS, which says what differs below
-    optimizer: str = "Adam"  # of torch.optim
-    learning_rate: float = 0.001
-    clip: float | None = 1.0  # largest norm of the gradient
-    noise: float = NOISE  # standard deviation
-    steps: int = STEPS
-    batch: int = BATCH  # sequences a step
-    width: int = WIDTH  # units
-    device: str = "cpu"  # where it is trained; not recorded
+    def configs(rates, seeds, times=1):
+        steps = times * min(budget, FEWER.get(delay, budget))
+        return [Config(cell, delay, seed, rate, steps, device=device) for rate in rates for seed in seeds]
 
-    def __str__(self):
-        return f"{self.cell}, delay {self.delay:,}, {self.training}, seed {self.seed}"
-
-    @property
-    def cost(self):
-        return self.delay
+    served = None
+    for delay in delays:
+        runs = yield configs([served] if served else RATES, SEEDS[:FIRST])
+        if served and len(solved(runs)) < FIRST:
+            runs = runs + (yield configs([rate for rate in RATES if rate != served], SEEDS[:FIRST]))
+        if solved(runs):
+            served = best_rate(runs)
+            runs = runs + (yield configs([served], SEEDS[FIRST:]))
+        elif delay <= PATIENT:
+            yield configs(RATES, SEEDS[:1], PATIENCE)
+        if not is_learned(runs):
+            return
 
 
-KINDS = {
-    "*": "trained",
-    **{f"runs.*.{field.name}": "setting" for field in fields(Config) if field.name not in ("seed", "device")},
-}
+def solved(runs):
+    return [run for run in runs if run.get("solved_at")]
 
 
-@torch.no_grad()
-def count_right(model, generator, config, bit_is_shown=True):
-    """Right answers on fresh sequences."""
-    right, device = 0, devices.trusted(config.device)
-    for _ in range(0, TESTED, CHUNK):
-        x, bit = sequences(generator, config.delay, CHUNK, config.noise, device)
-        x[0] *= bit_is_shown
-        right += ((model(x) > 0) == (bit == 1)).sum()
-    return right.item()
+def best_rate(runs):
+    """The rate at which most seeds solved it, of several such rates the one that took the fewest steps."""
+
+    def merit(rate):
+        steps = [run["solved_at"] for run in solved(runs) if run["learning_rate"] == rate]
+        return len(steps), -median(steps or [0])
+
+    return max(dict.fromkeys(run["learning_rate"] for run in runs), key=merit)
 
 
-def build(config):
-    """The untrained model, whose weights are drawn on the CPU whatever the device."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        return Model(config.cell, config.width).to(devices.trusted(config.device))
+def at_best_rate(runs):
+    rate = best_rate(runs)
+    return [run for run in runs if run["learning_rate"] == rate]
 
 
-def learn(model, config, checkpoint):
-    """Train a model: fresh sequences at every step."""
-    device = devices.trusted(config.device)
-
-    def loss_on(generator):
-        x, bit = sequences(generator, config.delay, config.batch, config.noise, device)
-        return binary_cross_entropy_with_logits(model(x), bit)
-
-    optimizer = getattr(torch.optim, config.optimizer)(model.parameters(), lr=config.learning_rate)
-    for _ in Descent(model, optimizer, loss_on, torch.Generator().manual_seed(config.seed), config, checkpoint):
-        pass
+def is_learned(runs):
+    """Whether most of all the seeds have solved it at the best rate."""
+    return 2 * len(solved(at_best_rate(runs))) > len(SEEDS)
 
 
-def train(config, checkpoint):
-    """One training, from its configuration to its record."""
-    model = build(config)
-    fresh = torch.Generator().manual_seed(TEST_SEED + config.seed)
-    some = sequences(fresh, config.delay, config.batch, config.noise, devices.trusted(config.device))
-    before = gradient_at_first_state(model, *some)
-    learn(model, config, checkpoint)
-    right = count_right(model, fresh, config)
-    return trainings.settings(config) | {
-        "right": right,
-        "accuracy": right / TESTED,
-        "accuracy_without_the_bit": count_right(model, fresh, config, bit_is_shown=False) / TESTED,
-        "gradient_before_training": before,
-        "gradient_after_training": gradient_at_first_state(model, *some),
-    }
-
-
-@cache
-def fewest_above_chance(count):
-    """The number of right answers, of ``count``, that a guesser reaches with a probability below 1 / ODDS."""
-    right, ways, tail = count, 1, 1  # ways of being right that often, and of being right at least that often
-    while tail * ODDS < 2**count:
-        ways = ways * right // (count - right + 1)
-        right -= 1
-        tail += ways
-    return right + 1
-
-
-def remembers(runs):
-    """Whether these models, those that diverged left out, are right more often than a guesser."""
-    right = [run["right"] for run in runs if "right" in run]
-    return sum(right) >= fewest_above_chance(TESTED * len(right))
-
-
-def drops_to_chance_at(by_delay):
-    """The delay from which on no delay is remembered; None if the longest one is."""
-    longest = max((delay for delay, runs in by_delay.items() if remembers(runs)), default=0)
-    return min((delay for delay in by_delay if delay > longest), default=None)
-
-
-def by_setting(runs):
-    """{(cell, training): {delay: the runs of all seeds}}"""
-    settings = {}
+def of_cell(runs, cell):
+    """A model's runs at each delay, and those with more than the usual budget: two dictionaries by delay."""
+    usual, patient = {}, {}
     for run in runs:
-        settings.setdefault((run["cell"], run["training"]), {}).setdefault(run["delay"], []).append(run)
-    return settings
+        if run["cell"] == cell:
+            budget = usual.get(run["delay"], [run])[0]["steps"]
+            (usual if run["steps"] == budget else patient).setdefault(run["delay"], []).append(run)
+    return usual, patient
+
+
+def reach_of(runs, cell):
+    """The longest delay that a model learned (0: none), the first that it didn't (None: none), and why that may be."""
+    usual, patient = of_cell(runs, cell)
+    longest = max((delay for delay, own in usual.items() if is_learned(own)), default=0)
+    failed = min((delay for delay in usual if delay > longest), default=None)
+    why = []
+    if failed:
+        own = usual[failed]
+        if ended_well := solved(own):
+            why.append(f"{len(ended_well)} of {len(own)} trainings solved it")
+        if any(run.get("accuracy", 0) * TESTED >= fewest_above_chance(TESTED) for run in own if run not in ended_well):
+            why.append("one that didn't solve it was above chance")
+        if longest and 2 * max(run["solved_at"] for run in solved(at_best_rate(usual[longest]))) > own[0]["steps"]:
+            why.append("the delay before took more than half of the budget")
+        if more := solved(patient.get(failed, [])):
+            why.append(f"{len(more)} of {len(patient[failed])} with {more[0]['steps']:,} steps solved it")
+    return {"delay": longest, "not_learned": failed, "budget_may_be_why": why}
 
 
 def measure(arguments):
-    runs = []
+    delays = [delay for delay in DELAYS if delay <= arguments.cap]
+    asking = [search(cell, delays, arguments.budget, arguments.device) for cell in MODELS]
+    runs = searches.run(train, asking, arguments, line=briefly)
+    return {"seeds": SEEDS, "reach": {cell: reach_of(runs, cell) for cell in MODELS}, "runs": runs}
 
-    def sweep(settings):
-        configs = [
-            Config(cell, delay, seed, how, steps=arguments.steps, device=arguments.device, **TRAININGS[how])
-            for cell, delay, how in settings
-            for seed in SEEDS
-        ]
-        runs.extend(trainings.run(train, configs, arguments, line=lambda run: line([run])))
-        return by_setting(runs)
 
-    remembering, delays = list(CELLS), [delay for delay in DELAYS if delay <= min(FOR_ALL, arguments.cap)]
-    while delays and remembering:
-        settings = sweep(product(remembering, delays, [TRAINING]))
-        remembering = [cell for cell in remembering if remembers(settings[cell, TRAINING][delays[-1]])]
-        delays = [delay for delay in DELAYS if delay == 2 * delays[-1] and delay <= arguments.cap]
-    drops = {cell: drops_to_chance_at(settings[cell, TRAINING]) for cell in CELLS}
-    varied = [delay for delay in VARIED_DELAYS if delay <= arguments.cap]
-    sweep(product(VARIED_CELLS, varied, [how for how in TRAININGS if how != TRAINING]))
-    return {"seeds": SEEDS, "drops_to_chance_at": drops, "runs": runs}
+def briefly(run):
+    """What is told of a training as soon as it ends."""
+    name = f"{run['cell']}, delay {run['delay']:,}, rate {run['learning_rate']:g}, seed {run['seed']}"
+    return f"{name}: " + (f"solved at step {run['solved_at']:,}" if run["solved_at"] else "not solved")
 
 
 def tell(found):
-    settings, count = by_setting(found["runs"]), TESTED * len(SEEDS)
-    yield f"chance: 0.500 right, a loss of ln 2 = {math.log(2):.3f}"
-    yield f"above chance: {fewest_above_chance(count):,} of {count:,} right, as a guesser is once in {ODDS:,} times"
+    yield "seeds that solved it at the best rate, after how many steps (median, range), the rate, the budget of steps;"
+    yield "gradient at h_1 before -> after training; how much of a step's gradient is about the bit, before training"
+    for cell in found["reach"]:
+        usual, patient = of_cell(found["runs"], cell)
+        for delay, runs in usual.items():
+            yield line(runs)
+            if delay in patient:
+                yield line(patient[delay])
     yield ""
-    yield "right (each seed); gradient at h_1 before -> after training (median of the seeds)"
-    of_all = [runs for (_, how), groups in settings.items() if how == TRAINING for runs in groups.values()]
-    yield from map(line, sorted(of_all, key=lambda runs: max(runs[0]["delay"], FOR_ALL)))  # as they were trained
+    yield "the longest delay that was learned"
+    for cell, reach in found["reach"].items():
+        yield f"{cell:<20}: {told_reach(reach)}"
     yield ""
-    yield "the delay at which each cell drops to chance and stays there"
-    for cell, drop in found["drops_to_chance_at"].items():
-        yield f"{cell:<20}: {f'{drop:,}' if drop else f'none up to {max(settings[cell, TRAINING]):,}'}"
-    if delays := [delay for delay in VARIED_DELAYS if delay in settings[VARIED_CELLS[0], TRAINING]]:
-        yield ""
-        yield f"trained otherwise: right at delays {' / '.join(map(str, delays))} (seeds above chance)"
-        for setting in product(VARIED_CELLS, TRAININGS):
-            each = " / ".join(short(settings[setting][delay]) for delay in delays)
-            yield f"{setting[0]:<20}{setting[1]:<25}: {each}"
-    blind = values(found["runs"], "accuracy_without_the_bit")
+    blind = [run["accuracy_without_the_bit"] for run in found["runs"] if "accuracy" in run]
     bound = fewest_above_chance(TESTED) / TESTED
-    yield ""
     yield f"with the bit set to 0 in the test: {min(blind):.3f} to {max(blind):.3f} right in {len(blind)} models"
-    yield f"a guesser is between {1 - bound:.3f} and {bound:.3f} all but twice in {ODDS:,} times"
+    yield f"a guesser is between {1 - bound:.3f} and {bound:.3f} all but twice in 10,000 times"
 
 
 def line(runs):
-    """One setting's line. A gradient of exactly 0 was too small for float32."""
-    setting = f"{runs[0]['cell']:<20} delay {runs[0]['delay']:>5,}"
-    if any("diverged_at_step" in run for run in runs):
-        return f"{setting}: the loss is not finite"
-    each = " ".join(f"{run['accuracy']:.3f}" for run in runs)
-    sizes = [median(values(runs, f"gradient_{when}_training")) for when in ("before", "after")]
-    told = " -> ".join(f"{size:.1e}" if size else "underflow" for size in sizes)
-    return f"{setting}: {fmean(values(runs, 'accuracy')):.3f} ({each}); {told}"
+    """One model at one delay."""
+    first, own, rates = runs[0], at_best_rate(runs), len({run["learning_rate"] for run in runs})
+    steps = sorted(run["solved_at"] for run in solved(own))
+    result = f"0 of {len(runs)}, at {rates} rates"
+    if steps:
+        taken = f"{median(steps):,.0f} steps ({steps[0]:,} to {steps[-1]:,})"
+        result = f"{len(steps)} of {len(own)}, {taken}, rate {own[0]['learning_rate']:g}"
+    return f"{first['cell']:<20} delay {first['delay']:>5,}: {result:<46} of {first['steps']:>6,}; {sizes(own)}"
 
 
-def short(runs):
-    return f"{fmean(values(runs, 'accuracy')):.3f} ({sum(remembers([run]) for run in runs)})"
+def sizes(runs):
+    """The gradient at h_1 and the bit's share, medians of the models. What is exactly 0 was too small for float32."""
+    if not (own := [run for run in runs if "accuracy" in run]):
+        return "the loss is not finite"
+    each = [median(run[f"gradient_{when}"] for run in own) for when in ("before", "after")]
+    told = " -> ".join(f"{size:.1e}" if size else "underflow" for size in each)
+    return f"{told}; {median(run['share_of_the_bit'] for run in own):.0e}"
 
 
-def values(runs, name):
-    """A result of the models that didn't diverge; if all of them did, one that is not a number."""
-    return [run[name] for run in runs if name in run] or [math.nan]
+def told_reach(reach):
+    longest = f"{reach['delay']:,}" if reach["delay"] else "none"
+    if reach["not_learned"] is None:
+        return f"{longest}, and no longer one was tried"
+    if reach["budget_may_be_why"]:
+        return f"{longest}; whether {reach['not_learned']:,} can't be told: {'; '.join(reach['budget_may_be_why'])}"
+    return f"{longest}, but not {reach['not_learned']:,}"
 
 
 def draw(found):
-    """Accuracy against the delay, each cell's drop to chance ringed; beside it the gradient that reaches h_1."""
-    settings = by_setting(found["runs"])
-    figure, (left, right) = plots.subplots(1, 2, size=(11.0, 4.6))
-    for (cell, drop), marker in zip(found["drops_to_chance_at"].items(), plots.MARKERS, strict=True):
-        groups = settings[cell, TRAINING]
-        accuracy = {delay: fmean(values(runs, "accuracy")) for delay, runs in groups.items()}
-        gradient = [median(values(runs, "gradient_before_training")) or UNDERFLOW for runs in groups.values()]
-        (drawn,) = left.plot(list(groups), list(accuracy.values()), marker=marker, markersize=4.5, label=cell)
-        if drop:
-            ring = {"markersize": 11, "markerfacecolor": "none", "color": drawn.get_color()}
-            left.plot(drop, accuracy[drop], marker, **ring)
-        right.plot(list(groups), gradient, marker=marker, markersize=4.5, label=cell)
-    left.axhline(0.5, color="0.4", linewidth=0.8)
-    left.set(xscale="log", xlabel="delay (steps)", ylabel="share right (mean of 3 seeds)")
-    left.set_title("One bit remembered; ringed: at chance from there on")
-    right.set(xscale="log", yscale="log", xlabel="delay (steps)", ylabel="size of the gradient at the first state")
-    right.set_title("What reaches it before training; at the bottom: underflow")
-    for axes in (left, right):
-        axes.set_xticks(DELAYS, [f"{delay:,}" for delay in DELAYS], minor=False, fontsize=8)
+    """Share of seeds that solve it, and their steps, against the delay; the gradient at the first state beside them."""
+    figure, panels = plots.subplots(1, 3, size=(15.0, 5.0))
+    for number, cell in enumerate(found["reach"]):
+        usual = {delay: at_best_rate(runs) for delay, runs in of_cell(found["runs"], cell)[0].items()}
+        again, number = divmod(number, len(plots.COLOURS))
+        style = {"color": plots.COLOURS[number], "marker": plots.MARKERS[number], "fillstyle": ("full", "none")[again]}
+        points = [{}, {}, {}]
+        for delay, runs in usual.items():
+            points[0][delay] = len(solved(runs)) / len(SEEDS)
+            if solved(runs):
+                points[1][delay] = median(run["solved_at"] for run in solved(runs))
+            if sizes := [run["gradient_before"] for run in runs if "accuracy" in run]:
+                points[2][delay] = median(sizes) or UNDERFLOW
+        for axes, curve in zip(panels, points, strict=True):
+            axes.plot(list(curve), list(curve.values()), label=cell, markersize=4.5, **style)
+    share, steps, gradient = panels
+    for axes in panels:
+        axes.set(xscale="log", xlabel="delay (steps)", xlim=(DELAYS[0] / 1.3, DELAYS[-1] * 1.3))
+        axes.set_xticks(DELAYS, [f"{delay:,}" for delay in DELAYS], minor=False, fontsize=7)
         axes.minorticks_off()
-    right.legend(fontsize=8, loc="lower right")  # where delays are long and only large gradients are left
+    share.set(ylabel="share of five seeds that solve it, at the best rate", title="One bit remembered")
+    steps.set(yscale="log", ylabel="steps until it is solved (median)", title="How long that took to learn")
+    steps.set_ylim(10, BUDGET)
+    gradient.set(yscale="log", ylabel="size of the gradient at the first state", ylim=(UNDERFLOW / 10, 10))
+    gradient.set_title("What reaches it, untrained (bottom: underflow)")
+    gradient.legend(fontsize=7, ncols=2)
     return figure
 
 
 def options(parser):
-    parser.add_argument("--steps", type=script.positive_int, default=STEPS, metavar="N", help="of every training")
-    parser.add_argument("--cap", type=int, choices=DELAYS, default=CAP, help="the longest delay to try, in steps")
+    parser.add_argument("--budget", type=script.positive_int, default=BUDGET, metavar="N", help="steps of a training")
+    parser.add_argument("--cap", type=int, choices=DELAYS, default=DELAYS[-1], help="the longest delay to try")
     parser.add_jobs()
     parser.add_device()
 

@@ -25,14 +25,14 @@ Williams and Zipser (1989) for teacher forcing; else as seq2seq.py.
 """
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from statistics import fmean
 
 import torch
 from torch.nn import functional as F
 
 import seq2seq
-from lab import plots, script, trainings
+from lab import devices, plots, script, trainings
 from lab.descent import Descent
 from layers.encoder_decoder import DIGITS, START
 from seq2seq import BATCH, CLIP, LEARNING_RATE, STEPS, TEST_SEQUENCES, answer, generator, random_digits, share
@@ -56,6 +56,7 @@ class Config:
     steps: int = STEPS
     learning_rate: float = LEARNING_RATE  # Adam's
     clip: float = CLIP  # largest norm of the gradient
+    device: str = "cpu"  # where it is trained; not recorded
     bahdanau = False
 
     def __str__(self):
@@ -68,7 +69,7 @@ class Config:
 
 KINDS = {
     "*": "trained",
-    **{f"runs.*.{field.name}": "setting" for field in fields(Config) if field.name != "seed"},
+    **{f"runs.*.{field.name}": "setting" for field in fields(Config) if field.name not in ("seed", "device")},
     "runs.*.curve.step.*": "exact",
 }
 
@@ -79,15 +80,18 @@ def probability_of_the_true_digit(way, step, steps):
     return {FORCED: 1.0, OWN: 0.0, SCHEDULED: k / (k + math.exp(step / k))}[way]
 
 
+def whole(source):
+    """The lengths of sequences without padding, for a model that would else have to ask its device for them."""
+    return torch.full((len(source),), source.shape[1])
+
+
 @torch.no_grad()
 def digits_read(model, source, target, true):
     """What the decoder reads, step by step: the true digit where ``true`` (batch, time) says so, else its own choice.
 
     The digits are in the place of the target: the one at t is what is read at t + 1.
     """
-    if true.all():
-        return target
-    memory = model.encode(source)
+    memory = model.encode(source, whole(source))
     digit, h = torch.full_like(source[:, 0], START), memory.h
     read = []
     for t in range(target.shape[1]):
@@ -99,7 +103,8 @@ def digits_read(model, source, target, true):
 
 def train(config, checkpoint):
     """One training, from its configuration to its record."""
-    model = seq2seq.build(config)
+    device = devices.trusted(config.device)
+    model = seq2seq.build(config).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
 
     def loss_on(draws):
@@ -107,15 +112,17 @@ def train(config, checkpoint):
         target = answer(source)
         chance = probability_of_the_true_digit(config.way, training.step, config.steps)
         true = torch.rand(target.shape, generator=draws) < chance  # drawn in any case: all ways see the same sequences
-        logits = model(source, digits_read(model, source, target, true))
+        source, target = devices.send(source, device), devices.send(target, device)
+        read = target if config.way == FORCED else digits_read(model, source, target, devices.send(true, device))
+        logits = model(source, read, whole(source))
         return F.cross_entropy(logits.flatten(0, 1), target.flatten())
 
     training = Descent(model, optimizer, loss_on, generator(config.seed, "training"), config, checkpoint)
-    looked_at = random_digits(LOOKED, config.length, config.length, generator(config.seed, "test"))
+    looked_at = random_digits(LOOKED, config.length, config.length, generator(config.seed, "test")).to(device)
     for step in training:
         if step % EVERY == 0:
             training.log(step=step, right=share(model.write(looked_at, config.length)[0] == answer(looked_at)))
-    return asdict(config) | {"seconds": training.seconds, "curve": training.curve} | evaluate(model, config)
+    return trainings.settings(config) | {"seconds": training.seconds, "curve": training.curve} | evaluate(model, config)
 
 
 @torch.no_grad()
@@ -124,10 +131,11 @@ def evaluate(model, config):
     draws = generator(config.seed, "test")
     random_digits(LOOKED, config.length, config.length, draws)  # those that were looked at along the way
     source = random_digits(TEST_SEQUENCES, config.length, config.length, draws)
+    wrong = (answer(source)[:, :1] + torch.randint(1, DIGITS, (len(source), 1), generator=draws)) % DIGITS
+    source, wrong = (digits.to(devices.trusted(config.device)) for digits in (source, wrong))
     target = answer(source)
-    free = model.write(source, config.length)[0] == target  # (sequences, time)
+    free = (model.write(source, config.length)[0] == target).cpu()  # (sequences, time)
     forced = model(source, target).argmax(2) == target
-    wrong = (target[:, :1] + torch.randint(1, DIGITS, target[:, :1].shape, generator=draws)) % DIGITS
     given = torch.zeros_like(target, dtype=torch.bool)
     given[:, 0] = True  # the first digit isn't its own choice: it reads the wrong one
     disturbed = digits_read(model, source, torch.cat([wrong, target[:, 1:]], 1), given) == target
@@ -153,7 +161,7 @@ def wrong_after(right):
 
 def measure(arguments):
     configs = [
-        Config(length, attends, way, seed, arguments.steps)
+        Config(length, attends, way, seed, arguments.steps, device=arguments.device)
         for length in LENGTHS
         for attends in (False, True)
         for way in WAYS
@@ -231,6 +239,7 @@ def draw(found):
 def options(parser):
     parser.add_argument("--steps", type=script.positive_int, default=STEPS, metavar="N", help="of each training")
     parser.add_jobs()
+    parser.add_device()
 
 
 if __name__ == "__main__":

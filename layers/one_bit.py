@@ -29,10 +29,12 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, gelu, scaled_dot_product_attention
 
+from lab import devices
 from layers import cells, scans
-from layers.memory import start_at_identity
 from layers.transformer import Block
 
+CPU = torch.device("cpu")
+NOISE = 0.1  # standard deviation
 CHRONO = "chrono"
 HEADS = 4  # of the Transformer block
 MODES = 8  # complex ones, of each channel of the state space
@@ -53,6 +55,14 @@ CELLS = {  # the layer, and the bias of the gate that keeps where it isn't left 
 }
 DIRECT = ["state space", "Transformer"]
 MODELS = [*CELLS, *DIRECT]
+
+
+def sequences(generator, delay, count, noise=NOISE, device=CPU):
+    """Inputs (1 + delay, count, 1), and the bit (count,) that is the first of each and nowhere else."""
+    x = noise * torch.randn(1 + delay, count, 1, generator=generator)
+    bit = torch.randint(2, (count,), generator=generator).float()
+    x[0, :, 0] = bit
+    return devices.send(x, device), devices.send(bit, device)
 
 
 def new_layer(cell, width, delay=None):
@@ -154,6 +164,15 @@ def new_model(cell, width, delay=None):
     return Recurrent(cell, width, delay)
 
 
+@torch.no_grad()
+def start_at_identity(layer):
+    """As Le, Jaitly and Hinton have it: the recurrent weights the identity, small input weights, no biases."""
+    layer.weight_hh_l0.copy_(torch.eye(layer.hidden_size))
+    layer.weight_ih_l0.normal_(std=0.001)
+    layer.bias_ih_l0.zero_()
+    layer.bias_hh_l0.zero_()
+
+
 def spread_gate_biases(layer, delay):
     """Chrono initialisation: units that keep what they hold for 1 to ``delay`` steps."""
     rows = cells.keeping_gate(layer)
@@ -187,7 +206,8 @@ def gradient_at_first_state(model, x, bit):
     first = [part.detach().requires_grad_() for part in model.first(x)]
     loss = binary_cross_entropy_with_logits(model(x[1:], first), bit, reduction="sum")
     gradient = torch.cat(torch.autograd.grad(loss, first), dim=2)[0]  # (batch, state), or (batch, key, value)
-    return gradient.double().flatten(1).norm(dim=1).mean().item()  # in float32 the squares of what is below 1e-23 are 0
+    # In float32 the squares of what is below 1e-23 are 0; float64 is the CPU's, not every device has it.
+    return gradient.cpu().double().flatten(1).norm(dim=1).mean().item()
 
 
 def share_of_the_bit(model, x, generator):
@@ -195,11 +215,11 @@ def share_of_the_bit(model, x, generator):
 
     Sequences that differ in nothing but their bit, once with the right answers and once with the wrong ones: half of
     the difference is what the answers teach, and all that noise does to both is gone. All of it is a step's gradient:
-    as many sequences as x has, a bit and an answer drawn for each. In float64, because so little is left.
+    as many sequences as x has, a bit and an answer drawn for each. In float64 on the CPU, because so little is left.
     """
-    model, batch = copy.deepcopy(model).double(), x.shape[1]
+    model, batch = copy.deepcopy(model).cpu().double(), x.shape[1]
     bit = torch.arange(2).repeat_interleave(batch).double()
-    pairs = x.double().repeat(1, 2, 1)  # (1 + delay, 2 batch, 1)
+    pairs = x.cpu().double().repeat(1, 2, 1)  # (1 + delay, 2 batch, 1)
     pairs[0, :, 0] = bit
 
     def gradient(sequences, answers):

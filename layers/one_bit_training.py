@@ -5,15 +5,15 @@ its record: when it solved the task, how well the model does on other sequences,
 state that has just read the bit, before, along the way and after.
 """
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from lab import devices, trainings
 from lab.descent import Descent
 from layers import one_bit
-from layers.memory import NOISE, sequences
-from layers.one_bit import gradient_at_first_state
+from layers.one_bit import NOISE, gradient_at_first_state, sequences
 
 BATCH, WIDTH = 32, 32  # sequences a step, units
 CLIP = 1.0  # largest norm of the gradient
@@ -37,6 +37,7 @@ class Config:
     width: int = WIDTH  # units
     clip: float | None = CLIP  # largest norm of the gradient
     stops: bool = True  # as soon as the task is solved
+    device: str = "cpu"  # where it is trained; not recorded
 
     def __str__(self):
         return f"{self.cell}, delay {self.delay:,}, rate {self.learning_rate:g}, seed {self.seed}"
@@ -46,21 +47,22 @@ class Config:
         return self.steps * self.delay * self.batch
 
 
-SETTINGS = [field.name for field in fields(Config) if field.name != "seed"]
+SETTINGS = [field.name for field in fields(Config) if field.name not in ("seed", "device")]
 
 
 def build(config):
-    """The untrained model."""
+    """The untrained model, whose weights are drawn on the CPU whatever the device."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return one_bit.new_model(config.cell, config.width, config.delay)
+        return one_bit.new_model(config.cell, config.width, config.delay).to(devices.trusted(config.device))
 
 
 def descent(model, config, checkpoint):
     """The training of a model, ready to begin: fresh sequences at every step."""
+    device = devices.trusted(config.device)
 
     def loss_on(generator):
-        x, bit = sequences(generator, config.delay, config.batch, config.noise)
+        x, bit = sequences(generator, config.delay, config.batch, config.noise, device)
         return binary_cross_entropy_with_logits(model(x), bit)
 
     optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
@@ -70,9 +72,9 @@ def descent(model, config, checkpoint):
 @torch.no_grad()
 def share_right(model, generator, config, count, bit_is_shown=True):
     """The share of right answers on fresh sequences."""
-    right = 0
+    right, device = 0, devices.trusted(config.device)
     for _ in range(0, count, CHUNK):
-        x, bit = sequences(generator, config.delay, CHUNK, config.noise)
+        x, bit = sequences(generator, config.delay, CHUNK, config.noise, device)
         x[0] *= bit_is_shown
         right += ((model(x) > 0) == (bit == 1)).sum().item()
     return right / count
@@ -81,7 +83,7 @@ def share_right(model, generator, config, count, bit_is_shown=True):
 def train(config, checkpoint):
     """One training, until it solves the task or its budget ends, from its configuration to its record."""
     model, fresh = build(config), torch.Generator().manual_seed(TEST_SEED + config.seed)
-    some = sequences(fresh, config.delay, config.batch, config.noise)
+    some = sequences(fresh, config.delay, config.batch, config.noise, devices.trusted(config.device))
     before = {
         "gradient_before": gradient_at_first_state(model, *some),
         "share_of_the_bit": one_bit.share_of_the_bit(model, some[0], fresh),
@@ -98,7 +100,7 @@ def train(config, checkpoint):
             training.log(step=step, gradient=gradient_at_first_state(model, *some))
         if config.stops and solved_at(training.curve["right"]):
             break
-    return asdict(config) | before | {
+    return trainings.settings(config) | before | {
         "solved_at": solved_at(training.curve.get("right", [])),
         "seconds": training.seconds,
         "accuracy": share_right(model, fresh, config, TESTED),

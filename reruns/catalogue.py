@@ -17,7 +17,6 @@ CHAPTERS = {
         "gates",
         "beyond.cell_path",
         "beyond.cells_table",
-        "beyond.recall",
         "beyond.bidirectional",
     ],
     "Counting": ["corpus", "ngram", "kneser_ney", "beyond.hmm"],

@@ -16,12 +16,22 @@ import charlm
 import corpus
 import parallel
 import seq2seq
-from beyond import bidirectional, ctc_digits, gates_trained, generation, parallel_lengths, recall, scan_lengths
+from beyond import (
+    bidirectional,
+    ctc_digits,
+    explosions,
+    gates_trained,
+    generation,
+    latency,
+    parallel_lengths,
+    scan_lengths,
+    teacher_forcing,
+)
 from lab import devices, pools, results, script, timing
 from lab.descent import Descent
 from lab.errors import UserError
 from lab.trainings import Checkpoint
-from layers import char_lm, ctc
+from layers import char_lm, ctc, one_bit, one_bit_training
 from reruns import catalogue
 
 META = torch.device("meta")
@@ -33,16 +43,23 @@ TRAININGS = {
     "seq2seq": (seq2seq, seq2seq.Config(4, False, 0, steps=2)),
     "seq2seq with attention": (seq2seq, seq2seq.Config((3, 5), True, 0, steps=2)),
     "seq2seq as Bahdanau's": (seq2seq, seq2seq.Config((3, 5), True, 0, steps=2, bahdanau=True)),
-    **{f"recall {cell}": (recall, recall.Config(cell, 5, 0, steps=2)) for cell in recall.CELLS},
+    **{
+        f"one bit, {cell}": (one_bit_training, one_bit_training.Config(cell, 5, 0, 0.001, 2)) for cell in one_bit.MODELS
+    },
     **{
         f"bidirectional {cell}": (bidirectional, bidirectional.Config(cell, "both sides", "both", 3, 0, steps=2))
         for cell in bidirectional.CELLS
     },
     "gates_trained on text": (gates_trained, charlm.Config("LSTM", 0, "", steps=2, hidden=8)),
-    "gates_trained on bits": (gates_trained, recall.Config("GRU", 5, 0, steps=2)),
+    "gates_trained on bits": (gates_trained, one_bit_training.Config("GRU", 5, 0, 0.001, 2)),
     **{f"{' '.join(case)}": (ctc_digits, ctc_digits.Config(*case, 0, epochs=1)) for case in ctc_digits.CASES},
+    "teacher forcing": (teacher_forcing, teacher_forcing.Config(4, True, "scheduled", 0, 2)),
+    "explosions, plain": (explosions, explosions.Plain("tanh", 1.0, 0, "", "", 2)),
+    "explosions, characters": (explosions, charlm.Config("RNN", 0, "", steps=2, hidden=8)),
+    "latency": (latency, latency.Config("one way", 0, 2)),
 }
-IN_FLOAT64 = {"beyond.hmm", "beyond.cell_path"}  # which not every device has: these train on the CPU
+# Which not every device has: these train on the CPU.
+IN_FLOAT64 = {"beyond.hmm", "beyond.cell_path", "beyond.ten_words_back"}
 TIMED = [parallel, parallel_lengths, generation, scan_lengths]
 
 
@@ -54,7 +71,9 @@ def short(monkeypatch):
         gates_trained: {"LENGTH": 52, "COUNT": 2},
         ctc_digits: {"STEPS": 2, "TESTED": 2, "LONGEST": 2, "EXAMPLE": "21"},
         seq2seq: {"TEST_SEQUENCES": 20, "LONGEST_TEST": 6},
-        recall: {"TESTED": 100},
+        one_bit_training: {"TESTED": 100},
+        teacher_forcing: {"TEST_SEQUENCES": 20, "LOOKED": 10},
+        latency: {"TESTED": 2, "LONGEST": 2},
         bidirectional: {"TESTED": 100},
         parallel: {"LENGTH": 8, "RUNS": 1},
         parallel_lengths: {"LENGTHS": [2, 4, 8, 16], "WARM_UP": 0, "RUNS": 1},
@@ -73,7 +92,7 @@ def training_of(write_corpus):
 
     def of(name):
         module, config = TRAININGS[name]
-        if isinstance(config, charlm.Config):
+        if isinstance(config, charlm.Config | explosions.Plain):
             config = replace(config, text=corpus.load(folder).fingerprint, data=str(folder))
         return module, config
 

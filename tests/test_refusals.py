@@ -162,11 +162,11 @@ REVERSAL = [
     (["beyond.ctc", "--epochs", "1"], ["--epochs"]),
 ]
 MEMORY = [
-    (["beyond.recall", "--steps", "0"], ["--steps", "'0'"]),
+    (["beyond.recall", "--budget", "0"], ["--budget", "'0'"]),
     (["beyond.recall", "--cap", "7"], ["--cap", "choose from 5, 10, 20"]),
     (["beyond.recall", "--cap", "x"], ["--cap"]),
     (["beyond.recall", "--jobs", "-1"], ["--jobs", "'-1'"]),
-    (["beyond.recall", "--cap", "5", "--steps", "1", "--cluster", ""], ["no Dask scheduler at 'tcp://'"]),
+    (["beyond.recall", "--cap", "5", "--budget", "1", "--cluster", ""], ["no Dask scheduler at 'tcp://'"]),
     (["beyond.recall", "--outputs", "/dev/null/there"], ["can't write in /dev/null/there"]),
     (["beyond.recall", "--outputs", ""], ["--outputs", "not empty"]),
     (["beyond.bidirectional", "--steps", "-3"], ["--steps", "'-3'"]),

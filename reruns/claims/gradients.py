@@ -4,6 +4,7 @@ from itertools import pairwise
 from math import hypot, log10
 
 from reruns.claims.base import COURSE, POST, claim, decided, each, exactly, span, together
+from reruns.claims.reach import goes_as_far_as, reaches
 
 ROUNDED = 0.03  # relative: the post prints two digits, 1.2e+02 for 1.1^50 = 117
 
@@ -205,18 +206,12 @@ def training_moves_gates(gates_trained):
     where="gates 4",
 )
 def gates_reach_dozens(recall, gates):
-    """Dozens: two. Each gated cell that the post names, the LSTM with the usual head start too, solves such a delay."""
-    drops = recall["drops_to_chance_at"]
-    tried = sorted({run["delay"] for run in recall["runs"]})
-    reach = {}
-    for cell in ("GRU", "LSTM", "LSTM, forget bias 1"):
-        solved = [delay for delay in tried if drops[cell] is None or delay < drops[cell]]
-        reach[cell] = max(solved, default=0)
+    """Dozens: two. Each gated cell that the post names, the LSTM with the usual head start too, learns such a delay."""
+    cells = ("GRU", "LSTM", "LSTM, forget bias 1")
     end = gates["gradient_size"]["LSTM, forget bias 1"]
-    figures = ", ".join(f"{cell} {steps}" for cell, steps in reach.items())
     return (
-        together(each([steps >= 24 for steps in reach.values()]), exactly(end[-1] < end[0])),
-        f"one bit remembered for {figures} steps; the LSTM's gradient, bias 1, {end[0]:.1e} then {end[-1]:.1e}",
+        together(*(goes_as_far_as(24, recall["reach"][cell]) for cell in cells), exactly(end[-1] < end[0])),
+        f"{reaches(recall, *cells)}; the LSTM's gradient, bias 1, {end[0]:.1e} then {end[-1]:.1e}",
     )
 
 

@@ -16,7 +16,7 @@ SAVED = {
         | {f"Transformer, token {n}": LAYER | {"sequential_steps": 1, "state_bytes": 2048} for n in ("1", "128")},
     },
     "parallel": {"GRU": {"GFLOPs": 0.8, "ms": 20.2}, "attention": {"GFLOPs": 1.5, "ms": 9.0}},
-    "one_bit": {
+    "recall": {
         "reach": {
             name: {"delay": 40, "not_learned": 80, "budget_may_be_why": []}
             for names in course_table.READERS.values()
@@ -62,7 +62,7 @@ def test_every_cell_has_a_figure_and_its_script(saved):
     assert len(figures) == 20 and all(any(f"({name})" in line for name in SAVED) for line in figures)
     assert "128 steps in a row for 128 characters (cells_table); 0.80 GFLOPs in 20.2 ms (parallel)" in figures
     assert "1 step in a row for 128 characters (cells_table); 1.50 GFLOPs in 9.0 ms (parallel)" in figures
-    assert "Transformer: 2,560 and more (one_bit)" in figures
+    assert "Transformer: 2,560 and more (recall)" in figures
     assert any(line.startswith("LSTM: 10, perhaps more; LSTM, forget bias 1: 40;") for line in figures)
     assert (
         "3.5e-17 arrives 50 steps back (gates)" in figures
@@ -75,11 +75,11 @@ def test_every_cell_has_a_figure_and_its_script(saved):
 
 def test_what_was_never_run_or_by_an_earlier_edition_is_said(saved):
     del saved["cell_path"]
-    saved["one_bit"] = {"runs": []}
+    saved["recall"] = {"runs": []}
     _, lines = measured(course_table)
     assert lines.count(f"  {'':12}   not measured") == 8  # two rows
     assert "outputs/cell_path.json is not there: run cell_path first" in lines
-    assert "what one_bit has saved has no 'reach': run it again" in lines
+    assert "what recall has saved has no 'reach': run it again" in lines
     assert any("(cells_table)" in line for line in lines)
 
 

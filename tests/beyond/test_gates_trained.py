@@ -11,11 +11,11 @@ from torch import nn
 import charlm
 import corpus
 import gates
-from beyond import gates_trained, recall
+from beyond import gates_trained
 from lab import script
 from lab.errors import Diverged, UserError
 from lab.trainings import Checkpoint
-from layers import char_files, char_rnn
+from layers import char_files, char_rnn, one_bit, one_bit_training
 
 
 def numbers(*shape, seed=0):
@@ -134,10 +134,10 @@ def test_training_on_text_looks_at_the_weights_of_the_best_step(write_corpus):
 
 
 def test_training_on_bits_changes_what_is_seen():
-    short = recall.Config("GRU", 5, 0, steps=2)
+    short = one_bit_training.Config("GRU", 5, 0, 0.001, 2, batch=64, stops=False)
     seen = gates_trained.train(short, Checkpoint())
-    noise, _ = recall.sequences(torch.Generator().manual_seed(2000), 127, 64, short.noise)
-    assert seen["untrained"] == gates_trained.look(recall.build(short).layer, noise)
+    noise, _ = one_bit.sequences(torch.Generator().manual_seed(2000), 127, 64, short.noise)
+    assert seen["untrained"] == gates_trained.look(one_bit_training.build(short).layer, noise)
     assert seen["untrained"]["gate"] != seen["trained"]["gate"]
     assert seen == gates_trained.train(short, Checkpoint())
 

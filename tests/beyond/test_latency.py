@@ -49,10 +49,9 @@ def test_labels_are_timed_from_the_end_of_their_digit():
     segments = torch.tensor([[0, 1, 1, 1, 3, 3, 3, 3, 4]])
     assert latency.ends_of(segments[0]) == [3, 7]
     path = torch.tensor([[0, 0, 0, 0, 5, 5, 7, 0, 0]])
-    speech = Speech(None, torch.tensor([9]), segments, None)
     assert latency.collapsed(path[0]) == [5, 7] and latency.collapsed(torch.tensor([5, 0, 5, 5])) == [5, 5]
-    assert latency.written_after(path, speech, torch.tensor([[5, 7]])) == [[1, -1]]
-    assert latency.written_after(path, speech, torch.tensor([[5, 8]])) == []  # a wrong string has no times
+    assert latency.written_after(path, [9], segments, [[5, 7]]) == [[1, -1]]
+    assert latency.written_after(path, [9], segments, [[5, 8]]) == []  # a wrong string has no times
 
 
 def test_how_many_frames_are_still_to_come(monkeypatch):

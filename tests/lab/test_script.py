@@ -40,7 +40,7 @@ def test_seeds_end_where_torch_begins_again():
     assert drawn(script.SEEDS) == drawn(0) != drawn(script.SEEDS - 1)
 
 
-@pytest.mark.parametrize("module", ["beyond.recall", "beyond.bidirectional", "beyond.gates_trained"])
+@pytest.mark.parametrize("module", ["beyond.bidirectional", "beyond.gates_trained"])
 def test_no_seed_s_test_stream_is_another_one_s_training_stream(module):
     one = import_module(module)
     assert {one.TEST_SEED + seed for seed in one.SEEDS}.isdisjoint(one.SEEDS)

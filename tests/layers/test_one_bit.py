@@ -8,13 +8,15 @@ from hand_set import remember_first
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from layers import memory, one_bit, scans
+from layers import one_bit, scans
 from layers.cells import keeping_gate
 from layers.one_bit_training import share_right
 
 
 class Asked:
     """As much of a configuration as a test of a model asks for."""
+
+    device = "cpu"
 
     def __init__(self, delay, noise=1.0):
         self.delay, self.noise = delay, noise
@@ -68,9 +70,21 @@ def test_only_the_bit_is_zeroed():
 
 
 def test_noise_from_other_sequences_changes_no_answer_of_a_model_that_remembers():
-    x, bit = memory.sequences(seeded(), 20, 500)
+    x, bit = one_bit.sequences(seeded(), 20, 500)
     x[1:] = x[1:, torch.randperm(500, generator=seeded(1))]
     assert torch.equal(hand_set(10.0)(x) > 0, bit == 1)
+
+
+def test_the_bit_stands_first_and_nothing_later_depends_on_it():
+    delay, count = 12, 40_000
+    x, bit = one_bit.sequences(seeded(), delay, count, noise=0.5)
+    assert x.shape == (1 + delay, count, 1)
+    assert torch.equal(x[0, :, 0], bit) and set(bit.tolist()) == {0, 1}
+    assert abs(bit.mean().item() - 0.5) < 4 * 0.5 / math.sqrt(count)
+    assert x[1:].std().item() == pytest.approx(0.5, rel=0.01)
+    # A correlation of independent numbers has a standard deviation of 1/√count: twelve of them within four of those.
+    correlations = torch.corrcoef(torch.cat([bit[None], x[1:, :, 0]]))[0, 1:]
+    assert correlations.abs().max().item() < 4 / math.sqrt(count)
 
 
 @pytest.mark.parametrize("cell", one_bit.MODELS)
@@ -83,7 +97,7 @@ def test_an_untrained_model_is_at_chance(cell):
 def test_only_the_answer_is_scored():
     """The last state alone makes the logit, so an untrained loss is ln 2 and not a sum over steps."""
     model = new_model("GRU")
-    x, bit = memory.sequences(seeded(), 30, 200)
+    x, bit = one_bit.sequences(seeded(), 30, 200)
     states, _ = model.layer(x)
     assert torch.allclose(model(x), model.readout(states[-1]).flatten(), atol=1e-6)
     assert binary_cross_entropy_with_logits(model(x), bit).item() == pytest.approx(math.log(2), abs=0.05)
@@ -92,7 +106,7 @@ def test_only_the_answer_is_scored():
 @pytest.mark.parametrize("cell", one_bit.MODELS)
 def test_a_model_goes_on_from_what_the_first_step_left(cell):
     model = new_model(cell)
-    x, _ = memory.sequences(seeded(), 9, 5)
+    x, _ = one_bit.sequences(seeded(), 9, 5)
     assert torch.allclose(model(x[1:], model.first(x)), model(x), atol=1e-6)
 
 
@@ -148,7 +162,7 @@ def test_the_identity_cell_starts_as_le_jaitly_and_hinton_say():
 def test_the_gradient_at_the_first_state_agrees_with_finite_differences(cell):
     """Of each sequence's own loss, in float64; for an LSTM with respect to h_1 and c_1."""
     model = new_model(cell, width=4, seed=3).double()
-    x, bit = (tensor.double() for tensor in memory.sequences(seeded(2), 6, 5))
+    x, bit = (tensor.double() for tensor in one_bit.sequences(seeded(2), 6, 5))
 
     def losses(first):
         return binary_cross_entropy_with_logits(model(x[1:], first), bit, reduction="none")
@@ -168,9 +182,9 @@ def test_the_gradient_at_the_first_state_agrees_with_finite_differences(cell):
 def test_a_gradient_below_the_range_of_float32_is_0():
     """A forget gate of σ(-5) = 0.0067 takes 200 steps to 10^-400 or so. Squares of 10^-30 must not make a norm of 0."""
     model = new_model("LSTM, forget bias -5")
-    assert one_bit.gradient_at_first_state(model, *memory.sequences(seeded(), 200, 8)) == 0.0
-    tiny = one_bit.gradient_at_first_state(model, *memory.sequences(seeded(), 36, 8))
-    exact = one_bit.gradient_at_first_state(model.double(), *(t.double() for t in memory.sequences(seeded(), 36, 8)))
+    assert one_bit.gradient_at_first_state(model, *one_bit.sequences(seeded(), 200, 8)) == 0.0
+    tiny = one_bit.gradient_at_first_state(model, *one_bit.sequences(seeded(), 36, 8))
+    exact = one_bit.gradient_at_first_state(model.double(), *(t.double() for t in one_bit.sequences(seeded(), 36, 8)))
     assert 0 < tiny < 1e-28 and tiny == pytest.approx(exact, rel=1e-3)
 
 
@@ -189,7 +203,7 @@ def test_the_share_of_the_bit():
         def forward(self, x):
             return self.w * (x[0, :, 0] if self.first else x[-1, :, 0])
 
-    x, _ = memory.sequences(seeded(), 5, 40)
+    x, _ = one_bit.sequences(seeded(), 5, 40)
     share = one_bit.share_of_the_bit(Sees(True), x, seeded(1))
     bits, answers = torch.randint(2, (2, 40), generator=seeded(1)).double()
     assert share == pytest.approx(0.25 / abs(((0.5 - answers) * bits).mean().item()))
@@ -198,7 +212,7 @@ def test_the_share_of_the_bit():
 
 def test_the_mean_of_the_gate_that_keeps():
     """All weights 0 and a bias of 1: σ(1) everywhere. Other models have no such gate."""
-    x, _ = memory.sequences(seeded(), 9, 5)
+    x, _ = one_bit.sequences(seeded(), 9, 5)
     for cell in "LSTM, forget bias 1", "GRU":
         model = new_model(cell)
         with torch.no_grad():

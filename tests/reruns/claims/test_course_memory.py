@@ -16,17 +16,17 @@ def reach(delay, not_learned=..., why=()):
     }
 
 
-def one_bit(**reaches):
+def recall(**reaches):
     names = {
         "rnn": "RNN", "identity": "RNN, identity", "gru": "GRU", "lstm": "LSTM", "gru_chrono": "GRU, chrono",
         "lstm_chrono": "LSTM, chrono", "bias_3": "LSTM, forget bias 3", "poor": "LSTM, forget bias -5",
         "transformer": "Transformer",
     }  # fmt: skip
-    return {"one_bit": {"reach": {names[name]: found for name, found in reaches.items()}}}
+    return {"recall": {"reach": {names[name]: found for name, found in reaches.items()}}}
 
 
 def of(name, what, value):
-    return ("one_bit", ("reach", name, what), value)
+    return ("recall", ("reach", name, what), value)
 
 
 def untold(name):
@@ -34,7 +34,7 @@ def untold(name):
 
 
 WHY = {
-    "one_bit_why": {
+    "recall_why": {
         "robust": [{"delay": d, "accuracy": 1.0, "gradient_before": 0.3, "gradient_after": 1e-20} for d in (20, 80)],
         "runs": [
             {"case": "LSTM", "learning_rate": 0.003, "solved_at": None},
@@ -43,7 +43,7 @@ WHY = {
         ],
     }
 }
-FORGETS = {"one_bit_why": {"robust": [{"delay": 80, "accuracy": 0.6}, {"delay": 80, "accuracy": 0.7}, {"delay": 80}]}}
+FORGETS = {"recall_why": {"robust": [{"delay": 80, "accuracy": 0.6}, {"delay": 80, "accuracy": 0.7}, {"delay": 80}]}}
 BITS = {
     "char_models": {
         "runs": [{"cell": c, "best_validation_bits_per_char": b} for c, b in (("GRU", 2.45), ("LSTM", 2.47))]
@@ -53,28 +53,28 @@ BIASED = ("LSTM, forget bias 3", "LSTM, chrono", "GRU, chrono")
 
 CASES = {
     "plain_gives_up": Case(
-        one_bit(rnn=reach(20)),
+        recall(rnn=reach(20)),
         named=[of("RNN", "delay", 40), of("RNN", "delay", 5), untold("RNN"), of("RNN", "not_learned", None)],
         undecided=[of("RNN", "delay", 5), untold("RNN")],
     ),
     "gates_stretch_as_drawn": Case(
-        one_bit(lstm=reach(640), gru=reach(320)),
+        recall(lstm=reach(640), gru=reach(320)),
         named=[of("LSTM", "delay", 10), of("GRU", "delay", 160)],
         undecided=[of("GRU", "delay", 20), untold("GRU")],
     ),
     "gates_stretch_with_a_bias": Case(
-        one_bit(bias_3=reach(320), lstm_chrono=reach(640), gru_chrono=reach(2560, None)),
+        recall(bias_3=reach(320), lstm_chrono=reach(640), gru_chrono=reach(2560, None)),
         named=[of(name, "delay", 40) for name in BIASED],
         fails=[of(name, "delay", 40) for name in BIASED] + [of("GRU, chrono", "not_learned", 80)],
         undecided=[of("LSTM, chrono", "delay", 40)],
     ),
     "plain_cannot_be_helped": Case(
-        one_bit(rnn=reach(20), identity=reach(20)),
+        recall(rnn=reach(20), identity=reach(20)),
         named=[of("RNN, identity", "delay", 80), of("RNN", "delay", 10), untold("RNN, identity")],
         undecided=[of("RNN, identity", "delay", 80), untold("RNN")],
     ),
     "poor_starts_degrade": Case(
-        one_bit(poor=reach(5), bias_3=reach(320)),
+        recall(poor=reach(5), bias_3=reach(320)),
         named=[
             of("LSTM, forget bias -5", "delay", 320),
             of("LSTM, forget bias 3", "delay", 10),
@@ -83,21 +83,21 @@ CASES = {
         undecided=[untold("LSTM, forget bias -5")],
     ),
     "thousands_are_too_far": Case(
-        one_bit(bias_3=reach(320), lstm_chrono=reach(1280)),
+        recall(bias_3=reach(320), lstm_chrono=reach(1280)),
         named=[of("LSTM, chrono", "delay", 2560), untold("LSTM, chrono")],
         undecided=[of("LSTM, chrono", "not_learned", None)],
     ),
     "any_distance": Case(
-        one_bit(transformer=reach(2560, None)) | {"path_length": {"at_token_1": {"attention": [-2.3, -1.4]}}},
+        recall(transformer=reach(2560, None)) | {"path_length": {"at_token_1": {"attention": [-2.3, -1.4]}}},
         named=[
-            ("one_bit", ("reach", "Transformer"), reach(640)),
-            ("one_bit", ("reach", "Transformer"), reach(640, why=UNTOLD)),
+            ("recall", ("reach", "Transformer"), reach(640)),
+            ("recall", ("reach", "Transformer"), reach(640, why=UNTOLD)),
             ("path_length", ("at_token_1", "attention"), [-2.3, -200.0]),
         ],
-        undecided=[("one_bit", ("reach", "Transformer"), reach(640, why=UNTOLD))],
+        undecided=[("recall", ("reach", "Transformer"), reach(640, why=UNTOLD))],
     ),
     "gru_is_comparable": Case(
-        BITS | one_bit(gru=reach(20), lstm=reach(10), gru_chrono=reach(640), lstm_chrono=reach(1280)),
+        BITS | recall(gru=reach(20), lstm=reach(10), gru_chrono=reach(640), lstm_chrono=reach(1280)),
         named=[
             ("char_models", ("runs", 0, "best_validation_bits_per_char"), 3.0),
             of("GRU", "delay", 160),
@@ -112,25 +112,25 @@ CASES = {
     ),
     "the_state_forgets": Case(
         FORGETS,
-        named=[("one_bit_why", ("robust", 0, "accuracy"), 1.0), ("one_bit_why", ("robust", 1, "accuracy"), 1.0)],
-        fails=[("one_bit_why", ("robust", n, "accuracy"), 1.0) for n in (0, 1)],
-        undecided=[("one_bit_why", ("robust", 1, "accuracy"), 1.0)],
+        named=[("recall_why", ("robust", 0, "accuracy"), 1.0), ("recall_why", ("robust", 1, "accuracy"), 1.0)],
+        fails=[("recall_why", ("robust", n, "accuracy"), 1.0) for n in (0, 1)],
+        undecided=[("recall_why", ("robust", 1, "accuracy"), 1.0)],
     ),
     "dilemma": Case(
         WHY,
         named=[
-            ("one_bit_why", ("robust", 0, "gradient_after"), 0.3),
-            ("one_bit_why", ("robust", 1, "gradient_before"), 1e-20),
+            ("recall_why", ("robust", 0, "gradient_after"), 0.3),
+            ("recall_why", ("robust", 1, "gradient_before"), 1e-20),
         ],
-        fails=[("one_bit_why", ("robust", ..., "gradient_after"), 0.3)],
-        undecided=[("one_bit_why", ("robust", ..., "accuracy"), 0.5)],  # none remembers
+        fails=[("recall_why", ("robust", ..., "gradient_after"), 0.3)],
+        undecided=[("recall_why", ("robust", ..., "accuracy"), 0.5)],  # none remembers
     ),
     "noise_is_why": Case(
         WHY,
         named=[
-            ("one_bit_why", ("runs", 0, "solved_at"), 400),
-            ("one_bit_why", ("runs", 1, "solved_at"), None),
-            ("one_bit_why", ("runs", 2, "solved_at"), None),
+            ("recall_why", ("runs", 0, "solved_at"), 400),
+            ("recall_why", ("runs", 1, "solved_at"), None),
+            ("recall_why", ("runs", 2, "solved_at"), None),
         ],
     ),
 }
@@ -144,11 +144,11 @@ def test_every_figure_that_is_named_decides(name):
 @pytest.mark.parametrize(
     "name, found, told",
     [
-        ("plain_gives_up", one_bit(rnn=reach(5)), FAILS),
-        ("plain_gives_up", one_bit(rnn=reach(5, None)), UNDECIDED),  # no longer delay was tried
-        ("gates_stretch_as_drawn", one_bit(lstm=reach(10), gru=reach(640)), FAILS),
-        ("gates_stretch_as_drawn", one_bit(lstm=reach(10, None), gru=reach(640)), UNDECIDED),
-        ("plain_cannot_be_helped", one_bit(rnn=reach(20, why=UNTOLD), identity=reach(20)), HOLDS),
+        ("plain_gives_up", recall(rnn=reach(5)), FAILS),
+        ("plain_gives_up", recall(rnn=reach(5, None)), UNDECIDED),  # no longer delay was tried
+        ("gates_stretch_as_drawn", recall(lstm=reach(10), gru=reach(640)), FAILS),
+        ("gates_stretch_as_drawn", recall(lstm=reach(10, None), gru=reach(640)), UNDECIDED),
+        ("plain_cannot_be_helped", recall(rnn=reach(20, why=UNTOLD), identity=reach(20)), HOLDS),
     ],
 )
 def test_a_budget_that_may_be_why_leaves_it_open(name, found, told):

@@ -1,6 +1,6 @@
 """Why an LSTM doesn't learn to remember one bit without its bias, and what remembering does to the gradient.
 
-Two questions that one_bit.py leaves. The trainings are its own (layers/one_bit_training.py).
+Two questions that recall.py leaves. The trainings are its own (layers/one_bit_training.py).
 
 Why does the LSTM, as torch draws it, fail at a delay of 20 steps, where a plain RNN doesn't? It is trained as there,
 two seeds at each rate, and then with one thing changed: no noise after the bit, a tenth of the noise, eight times as
@@ -13,22 +13,22 @@ whole. It is trained for 600 steps, not ending when it has solved the task. Beng
 dilemma: to store a bit robustly the state has to fall back to where it was after every disturbance, and what makes
 disturbances shrink makes gradients shrink.
 
-    python -m beyond.one_bit_why          not run at full length yet; about 5 min by the time of a step
+    python -m beyond.recall_why          not run at full length yet; about 5 min by the time of a step
 
-Sources: as one_bit.py; Bengio, Simard and Frasconi, "Learning long-term dependencies with gradient descent is
+Sources: as recall.py; Bengio, Simard and Frasconi, "Learning long-term dependencies with gradient descent is
 difficult" (1994).
 """
 
 from statistics import median
 
-from beyond.one_bit import RATES, SEEDS, briefly, solved
+from beyond.recall import RATES, SEEDS, briefly, solved
 from lab import plots, script, trainings
-from layers.memory import NOISE
+from layers.one_bit import NOISE
 from layers.one_bit_training import BATCH, SETTINGS, Config, train
 
 DELAY, STEPS = 20, 6000
 TRIED = 2  # seeds at each rate
-CASES = {  # the cell, and what differs from one_bit.py
+CASES = {  # the cell, and what differs from recall.py
     "RNN": ("RNN", {}),
     "GRU": ("GRU", {}),
     "LSTM": ("LSTM", {}),
@@ -38,7 +38,7 @@ CASES = {  # the cell, and what differs from one_bit.py
     "LSTM, forget bias 1": ("LSTM, forget bias 1", {}),
 }
 ROBUST, ROBUST_DELAYS, ROBUST_SEEDS = "RNN, identity", [5, 10, 20, 40, 80], 3
-ROBUST_SETTINGS = {"learning_rate": 0.001, "steps": 600, "batch": 64, "stops": False}  # one_bit.py's first edition
+ROBUST_SETTINGS = {"learning_rate": 0.001, "steps": 600, "batch": 64, "stops": False}  # recall.py's first edition
 UNDERFLOW = 1e-46  # where the figure shows a gradient that float32 can't hold
 
 KINDS = {"*": "trained"}
@@ -48,13 +48,15 @@ KINDS |= {f"*.{name}": "setting" for name in SETTINGS}
 def measure(arguments):
     steps = min(arguments.steps, STEPS)
     cases = [
-        (name, Config(cell, DELAY, seed, rate, steps, **changed))
+        (name, Config(cell, DELAY, seed, rate, steps, device=arguments.device, **changed))
         for name, (cell, changed) in CASES.items()
         for rate in RATES
         for seed in SEEDS[:TRIED]
     ]
     robust = [
-        Config(ROBUST, delay, seed, **ROBUST_SETTINGS) for delay in ROBUST_DELAYS for seed in SEEDS[:ROBUST_SEEDS]
+        Config(ROBUST, delay, seed, device=arguments.device, **ROBUST_SETTINGS)
+        for delay in ROBUST_DELAYS
+        for seed in SEEDS[:ROBUST_SEEDS]
     ]
     records = trainings.run(train, [config for _, config in cases] + robust, arguments, line=briefly)
     runs = [{"case": name} | record for (name, _), record in zip(cases, records, strict=False)]
@@ -125,6 +127,7 @@ def draw_curve(axes, curve, number, label):
 def options(parser):
     parser.add_argument("--steps", type=script.positive_int, default=STEPS, metavar="N", help="at most, of a training")
     parser.add_jobs()
+    parser.add_device()
 
 
 if __name__ == "__main__":

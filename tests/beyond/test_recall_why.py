@@ -1,10 +1,10 @@
-"""Why an LSTM needs its bias (beyond/one_bit_why.py): which trainings it compares, and what it tells of them."""
+"""Why an LSTM needs its bias (beyond/recall_why.py): which trainings it compares, and what it tells of them."""
 
 from dataclasses import asdict
 
 from commands import measured, record_of
 
-from beyond import one_bit_why
+from beyond import recall_why
 from lab import trainings
 from layers import one_bit_training
 
@@ -25,7 +25,7 @@ def test_each_case_is_told_and_changes_one_thing(monkeypatch):
 
     trained = []
     monkeypatch.setattr(trainings, "run", run)
-    found, lines = measured(one_bit_why)
+    found, lines = measured(recall_why)
     plain, *_ = (c for c in trained if c.cell == "LSTM")
     varied = {
         run["case"]: run for run in found["runs"] if run["learning_rate"] == plain.learning_rate and run["seed"] == 3
@@ -37,14 +37,14 @@ def test_each_case_is_told_and_changes_one_thing(monkeypatch):
     assert not any(line.startswith("GRU") for line in lines)  # all of them diverged
     assert "delay  80: 1.000; 1.0e-06 -> underflow" in lines
     assert all(not c.stops and c.steps == 600 for c in trained if c.cell == "RNN, identity")
-    one_bit_why.draw(found)
+    recall_why.draw(found)
 
 
 def test_the_command_trains_what_it_tells(tmp_path, in_this_process, monkeypatch):
     monkeypatch.setattr(one_bit_training, "TESTED", 100)
-    monkeypatch.setattr(one_bit_why, "CASES", {"LSTM": ("LSTM", {})})
-    monkeypatch.setattr(one_bit_why, "ROBUST_DELAYS", [5])
-    monkeypatch.setitem(one_bit_why.ROBUST_SETTINGS, "steps", 10)
-    saved = record_of(one_bit_why, tmp_path, "--steps", "2")
+    monkeypatch.setattr(recall_why, "CASES", {"LSTM": ("LSTM", {})})
+    monkeypatch.setattr(recall_why, "ROBUST_DELAYS", [5])
+    monkeypatch.setitem(recall_why.ROBUST_SETTINGS, "steps", 10)
+    saved = record_of(recall_why, tmp_path, "--steps", "2")
     assert len(saved["results"]["runs"]) == 6 and len(saved["results"]["robust"]) == 3
-    assert saved["printed"][-1].startswith("delay   5: ") and (tmp_path / "one_bit_why.png").exists()
+    assert saved["printed"][-1].startswith("delay   5: ") and (tmp_path / "recall_why.png").exists()

@@ -92,11 +92,16 @@ def save(folder: Path, record: dict, lines: list[str], draw: Callable[[dict], ob
         write_whole(path.with_suffix(".png"), png(draw(as_saved(record)["results"])))
 
 
+def command(name: str) -> str:
+    """What is typed to run the experiment of this name."""
+    return f"python {name}.py" if (ROOT / f"{name}.py").exists() else f"python -m beyond.{name}"
+
+
 def load(name: str, folder: Path = SAVED) -> dict:
     """What a run of the experiment ``name`` saved in ``folder``, as ``record`` made it."""
     path = Path(folder) / f"{name}.json"
     if not path.exists():
-        raise UserError(f"{shown(path)} is not there: run {name} first")
+        raise UserError(f"{shown(path)} is not there: run {command(name)} first")
     try:
         found = json.loads(read(path))
         for key, kind in RECORD.items():

@@ -284,7 +284,8 @@ def run_command(main: Callable[[], int | None]):
     for stream in sys.stdout, sys.stderr:
         if stream:  # None where the user closed it
             stream.reconfigure(errors="backslashreplace")
-    prog = Path(sys.argv[0]).name
+    file = Path(sys.argv[0])
+    prog = f"python -m {file.parent.name}.{file.stem}" if file.resolve().parent.parent == ROOT else file.name
     try:
         status = main() or 0
         if sys.stdout:

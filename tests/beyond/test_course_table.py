@@ -48,7 +48,7 @@ def saved(monkeypatch):
 
     def load(name, folder):
         if name not in found:
-            raise UserError(f"outputs/{name}.json is not there: run {name} first")
+            raise UserError(f"outputs/{name}.json is not there: run python -m beyond.{name} first")
         return {"results": found[name]}
 
     monkeypatch.setattr(results, "load", load)
@@ -78,7 +78,7 @@ def test_what_was_never_run_or_by_an_earlier_edition_is_said(saved):
     saved["recall"] = {"runs": []}
     _, lines = measured(course_table)
     assert lines.count(f"  {'':12}   not measured") == 8  # two rows
-    assert "outputs/cell_path.json is not there: run cell_path first" in lines
+    assert "outputs/cell_path.json is not there: run python -m beyond.cell_path first" in lines
     assert "what recall has saved has no 'reach': run it again" in lines
     assert any("(cells_table)" in line for line in lines)
 

@@ -102,4 +102,4 @@ def test_how_often_clipping_acted_in_the_reversers(monkeypatch):
 def test_reversers_that_were_never_trained_are_left_out(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(explosions.results, "SAVED", tmp_path)
     assert explosions.reversers(None) == {} and explosions.clipped_reversers(None) == []
-    assert "run reverse first" in capsys.readouterr().err
+    assert "run python reverse.py first" in capsys.readouterr().err

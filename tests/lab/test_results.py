@@ -158,7 +158,7 @@ def test_a_broken_results_file_is_named(tmp_path, content):
     (tmp_path / "some.json").write_bytes(content)
     with pytest.raises(UserError, match=r"some\.json is not a results file \(.*\): run some again"):
         results.load("some", tmp_path)
-    with pytest.raises(UserError, match=r"other\.json is not there: run other first"):
+    with pytest.raises(UserError, match=r"other\.json is not there: run python -m beyond\.other first"):
         results.load("other", tmp_path)
 
 

@@ -34,6 +34,11 @@ class Claim:
     def name(self) -> str:
         return self.judge.__name__
 
+    @property
+    def experiments(self) -> list[str]:
+        """Those whose figures it looks at, or may."""
+        return [name.removeprefix(PUBLISHED).partition(ON)[0] for name in self.needs + self.also]
+
     def verdict(self, folder: Path = SAVED) -> tuple[str, str]:
         """The verdict on what ``folder`` holds, and the figures behind it."""
         try:
@@ -46,8 +51,7 @@ class Claim:
                 more[name] = _load(name, folder)
             except UserError:
                 more[name] = None
-        names = (name.removeprefix(PUBLISHED).partition(ON)[0] for name in self.needs + self.also)
-        with results.understood(*(folder / f"{name}.json" for name in names)):
+        with results.understood(*(folder / f"{name}.json" for name in self.experiments)):
             return self.judge(*found, **more)
 
     def waits_for(self, folder: Path = SAVED) -> list[str]:

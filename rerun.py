@@ -6,7 +6,7 @@
     python rerun.py --compare DIR       run nothing: compare what another rerun saved in DIR
     python rerun.py --claims            what the post concludes, each with a verdict from the saved outputs
     python rerun.py --report            the pages in outputs/: a verdict on each claim, everything saved by chapters,
-                                        and the post line by line
+                                        and the post line by line; and the table at the head of README.md
     python rerun.py --redraw            every text and figure again, from the numbers beside it
     python rerun.py --check-machine     what this machine is, and how long --all would take on it
 

@@ -72,10 +72,10 @@ def _judged(claim, folder: Path) -> list[str]:
     return [claim.sentence, claim.source, linked(verdict, claim), figures]
 
 
-def linked(verdict: str, claim) -> str:
+def linked(verdict: str, claim, before: str = "") -> str:
     """A verdict that leads to the first experiment that it rests on, if the catalogue has it."""
     place = places().get(claim.experiments[0])
-    return f"[**{verdict}**]({place})" if place else f"**{verdict}**"
+    return f"[**{verdict}**]({before}{place})" if place else f"**{verdict}**"
 
 
 def _chapter(title: str, held: list[Entry], published: dict, folder: Path, machines: list[str]) -> str:

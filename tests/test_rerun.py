@@ -62,9 +62,9 @@ def test_a_saved_text_and_figure_are_made_from_the_saved_numbers(name, tmp_path,
         assert path.read_bytes() == (SAVED / path.name).read_bytes()
 
 
-def test_the_pages_are_current():
+def test_the_pages_and_the_table_of_the_readme_are_current():
     made = report.files(list(ENTRIES.values()), PUBLISHED, claims.CLAIMS, SAVED)
-    assert made.keys() == {*SAVED.glob("*.md")}
+    assert made.keys() == {*SAVED.glob("*.md"), ROOT / "README.md"}
     for path, text in made.items():
         assert text.encode() == path.read_bytes(), f"{path}: python rerun.py --report makes it again"
 

@@ -45,8 +45,9 @@ def plain_gives_up(one_bit):
 @claim("Gating stretches that to several hundred steps: LSTM and GRU as torch draws them.", "one_bit", source=COURSE)
 def gates_stretch_as_drawn(one_bit):
     """Several hundred: a delay of 320 or more, of both."""
-    names = ("LSTM", "GRU")
-    return together(*(goes_far(one_bit["reach"][name]) for name in names)), reaches(one_bit, *names)
+    reach = {name: one_bit["reach"][name] for name in ("LSTM", "GRU")}
+    short = ", ".join(f"{name} {found['delay']:,}" for name, found in reach.items())
+    return together(*map(goes_far, reach.values())), reaches(one_bit, *reach), f"one bit for {short} steps"
 
 
 @claim(

@@ -1,11 +1,14 @@
-"""The pages of everything saved (reruns/page.py), machines side by side; what is written (reruns/report.py)."""
+"""The pages of everything saved (reruns/page.py), machines side by side, and README's table (reruns/report.py)."""
 
 import json
+import re
 import shutil
 
+import pytest
 from commands import ROOT
 
 from lab import results
+from lab.errors import UserError
 from reruns import catalogue, claims, comparing, page, report
 
 PUBLISHED = json.loads((ROOT / "data" / "published.json").read_text(encoding="utf-8"))
@@ -60,7 +63,36 @@ def test_seeds_stand_in_one_row_beside_those_of_the_posts_second_machine():
     assert table.splitlines()[2:] == [f"{row} 1 within tolerance, 1 outside the seeds' range |"]
 
 
+def test_what_the_readme_says_is_short_and_its_verdicts_are_the_claims(tmp_path):
+    """Six times as long, as the post has it: 60 ms against 10. Nothing else has been run."""
+    shutil.copy(ROOT / "outputs" / "parallel.json", tmp_path)
+    found = results.load("parallel", tmp_path)
+    for name, ms in ("GRU", 60.0), ("attention", 10.0):
+        found["results"][name] |= {"ms": ms, "every_run_ms": [ms] * 10}
+    (tmp_path / "parallel.json").write_text(results.to_json(found), encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in report.table(claims.CLAIMS, tmp_path).splitlines()[2:]]
+    assert len(rows) == len(report.SAID) == 8
+    (ours,) = (row for row in rows if "not run yet" not in row[1])
+    link = f"[**holds**](outputs/{page.FILES['Why Transformers won']}#parallel)"
+    assert ours == ["A GRU takes six times as long as attention", "6.0 times", link]
+    assert {row[2] for row in rows if row is not ours} == {"**cannot be told**"}
+    assert all(len(said.split()) <= 12 for said in report.SAID.values())
+    for line in report.table(claims.CLAIMS, ROOT / "outputs").splitlines():
+        shown = re.sub(r"\[\**(.*?)\**\]\(.*?\)", r"\1", line)
+        assert len(shown) <= 120, shown
+
+
+def test_the_readme_keeps_all_but_its_table_and_has_to_have_a_place_for_it():
+    made = report.with_table(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", "| new |")
+    assert made == f"before\n{report.BEGIN}\n\n| new |\n\n{report.END}\nafter\n"
+    assert report.with_table(made, "| new |") == made
+    for lacking in report.BEGIN, report.END:
+        with pytest.raises(UserError, match=r"README\.md has no lines "):
+            report.with_table(made.replace(lacking, ""), "| new |")
+
+
 def test_a_page_of_a_chapter_that_is_no_more_goes_and_nothing_else(tmp_path):
+    readme = report.README.read_bytes()
     for suffix in ".json", ".txt":
         shutil.copy(ROOT / "outputs" / f"bptt{suffix}", tmp_path)
     (tmp_path / "1-old-name.md").write_text(f"{report.MADE}# Old name\n", encoding="utf-8")
@@ -68,3 +100,4 @@ def test_a_page_of_a_chapter_that_is_no_more_goes_and_nothing_else(tmp_path):
     report.write([ENTRIES["bptt"]], PUBLISHED, claims.CLAIMS, tmp_path)
     pages = {path.name for path in tmp_path.glob("*.md")}
     assert pages == {"README.md", "POST.md", page.FILES["Gradients through time"], "notes.md"}
+    assert report.README.read_bytes() == readme  # it tells of outputs/ alone

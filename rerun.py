@@ -5,8 +5,8 @@
     python rerun.py --all               the long trainings too, two sweeps at a time, with progress
     python rerun.py --compare DIR       run nothing: compare what another rerun saved in DIR
     python rerun.py --claims            what the post concludes, each with a verdict from the saved outputs
-    python rerun.py --report            outputs/README.md: everything saved, on one page; outputs/POST.md: the post's
-                                        conclusions and figures, each with ours
+    python rerun.py --report            the pages in outputs/: a verdict on each claim, everything saved by chapters,
+                                        and the post line by line; and the table at the head of README.md
     python rerun.py --redraw            every text and figure again, from the numbers beside it
     python rerun.py --check-machine     what this machine is, and how long --all would take on it
 
@@ -24,7 +24,7 @@ from argparse import Namespace
 
 from lab import results, script
 from lab.errors import SAVED, UserError, note, shown
-from reruns import catalogue, claims, page, post, redrawing, telling
+from reruns import catalogue, claims, redrawing, report, telling
 
 # What each mode understands, the one without an option of its own last.
 MODES = {
@@ -49,9 +49,7 @@ def main(argv=None):
     if mode == "claims":
         return claims.tell(folder, published)
     if mode == "report":
-        for name, one in ("README.md", page), ("POST.md", post):
-            results.write_whole(folder / name, one.page(held, published, claims.CLAIMS, folder).encode())
-        return None
+        return report.write(held, published, claims.CLAIMS, folder)
     if mode == "redraw":
         return redrawing.redraw([entries[name] for name in arguments.names] or held, folder)
     if mode == "check_machine":
@@ -81,7 +79,7 @@ def parse(argv, entries: dict[str, catalogue.Entry]) -> tuple[str, Namespace]:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--compare", metavar="DIR", type=script.folder, help="run nothing: compare what DIR holds")
     only.add_argument("--claims", action="store_true", help="run nothing: judge the post's claims by what is saved")
-    only.add_argument("--report", action="store_true", help="run nothing: make the page of what is saved, README.md")
+    only.add_argument("--report", action="store_true", help="run nothing: make the pages of what is saved")
     only.add_argument("--redraw", action="store_true", help="run nothing: make saved texts and figures again")
     only.add_argument("--check-machine", action="store_true", help="run nothing: what this machine is")
     parser.add_argument(

@@ -8,6 +8,7 @@ from functools import cached_property
 from importlib import import_module
 
 from lab import results, script
+from lab.errors import ROOT
 
 CHAPTERS = {
     "Gradients through time": [
@@ -52,7 +53,7 @@ class Entry:
     """An experiment: ``module`` is what is run, ``name`` that of its files, ``record`` what is saved of it, if any."""
 
     def __init__(self, module: str):
-        self.module, self.name = module, module.rpartition(".")[2]
+        self.module, self.name = module, module.removeprefix("beyond.").replace("benchmarks.", "benchmark_")
 
     @cached_property
     def record(self) -> dict | None:
@@ -102,6 +103,11 @@ def entries() -> dict[str, Entry]:
     """All experiments by name, in the order of the chapters."""
     found = [Entry(module) for modules in CHAPTERS.values() for module in modules]
     return {entry.name: entry for entry in found}
+
+
+def benchmarks() -> list[Entry]:
+    """What is measured beside the experiments, and never rerun with them."""
+    return [Entry(f"benchmarks.{path.stem}") for path in sorted((ROOT / "benchmarks").glob("[!_]*.py"))]
 
 
 def runs(record: dict) -> list[dict]:

@@ -14,14 +14,15 @@ from reruns import comparing
 from reruns.catalogue import Entry, runs
 from reruns.claims import outline
 from reruns.claims.base import POST, Claim
-from reruns.telling import in_words
+from reruns.page import places
+from reruns.telling import compared_in_words
 
 TITLE = "# The post, line by line"
 ABOUT = (
     "Made by `python rerun.py --report`: every conclusion, figure and setting of the post, with the place in the code"
-    " that has it, what the post says and what came out here. The post read another text, so figures of models of text"
-    " stand beside ours without a verdict; what it concludes from them is judged all the same. Its sentences are told"
-    " in other words."
+    " that has it, what the post says and what came out here. The post read another text on another machine, so figures"
+    " of models of text, and times, stand beside ours without a verdict; what it concludes from them is judged all the"
+    " same. Its sentences are told in other words."
 )
 
 
@@ -96,12 +97,10 @@ def printed(entry: Entry, published: dict, folder: Path) -> list[str]:
         asked = [one for one in found if is_asked(record, one.path)]
         own = [one for one in found if one not in asked] or found
         names = ", ".join([row, *(f"{last(one)} {one.theirs}" for one in asked if own is not found)])
-        told = in_words(one.verdict for one in own)
-        why = sorted({one.why for one in own if one.verdict == comparing.NOT_COMPARED and one.why})
         theirs, ours = (" / ".join(named(one, is_ours) for one in own) for is_ours in (False, True))
-        shown.append([names, theirs, ours, told + f" ({'; '.join(why)})" * bool(why)])
-    module = entry.module.replace(".", "/")
-    return [f"### `{module}.py`", *table(["figure", "the post's", "ours", "verdict"], shown)]
+        shown.append([names, theirs, ours, compared_in_words(own)])
+    heading = f"### [`{entry.module.replace('.', '/')}.py`]({places()[entry.name]})"
+    return [heading, *table(["figure", "the post's", "ours", "verdict"], shown)]
 
 
 def row_of(path: str) -> str:
@@ -143,7 +142,7 @@ def whole_post(posts: dict, entries: list[Entry]) -> list[str]:
         "minutes that all scripts train",
         f"{theirs} on an M4",
         f"{sum(trained) / 60:.0f} of one core",
-        "not compared",
+        "",
     ]
     return ["### all of them", *table(["figure", "the post's", "ours", "verdict"], [row])]
 

@@ -78,6 +78,12 @@ def in_words(verdicts: Iterable[str]) -> str:
     return ", ".join(f"{verdicts[v]} {v}" for v in comparing.VERDICTS if verdicts[v]) or "none"
 
 
+def compared_in_words(found: Iterable[comparing.Comparison]) -> str:
+    """The same of what could be compared; nothing where nothing could."""
+    verdicts = [one.verdict for one in found if one.verdict != comparing.NOT_COMPARED]
+    return in_words(verdicts) if verdicts else ""
+
+
 def is_posts_own(text, published: dict) -> bool:
     """Whether a text has the sizes of the one that the post's figures were made on."""
     sizes = (len(text.train), len(text.validation), len(text.characters))

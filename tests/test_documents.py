@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+from functools import cache
 from importlib import import_module
 
 import pytest
@@ -125,6 +126,27 @@ def test_a_command_that_the_readme_shows_is_accepted(command):
         return
     module = arguments.pop(0) if name == "-m" else name.removesuffix(".py")
     assert_helps(script.experiment(import_module(module)).parser().parse_args, arguments)
+
+
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "data").glob("*.md"), *(ROOT / "outputs").glob("*.md")]
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_no_link_of_a_page_is_dead(page):
+    for link in re.findall(r"\]\(([^)\s]+)\)", FENCED.sub("", page.read_text(encoding="utf-8"))):
+        path, _, heading = link.partition("#")
+        if not path.startswith("https:"):
+            target = (page.parent / path).resolve() if path else page
+            assert target.exists(), link
+            assert not heading or heading in anchors(target), link
+
+
+@cache
+def anchors(page):
+    """What GitHub calls the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_no_path_that_the_readme_names_is_missing():

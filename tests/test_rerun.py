@@ -9,7 +9,7 @@ from commands import ROOT, run
 import rerun
 from lab import results, script
 from lab.errors import UserError
-from reruns import catalogue, claims, comparing, page, telling
+from reruns import catalogue, claims, comparing, report, telling
 
 SAVED = ROOT / "outputs"
 PUBLISHED = json.loads((ROOT / "data" / "published.json").read_text(encoding="utf-8"))
@@ -62,9 +62,11 @@ def test_a_saved_text_and_figure_are_made_from_the_saved_numbers(name, tmp_path,
         assert path.read_bytes() == (SAVED / path.name).read_bytes()
 
 
-def test_the_page_of_everything_saved_is_current():
-    made = page.page(list(ENTRIES.values()), PUBLISHED, claims.CLAIMS, SAVED)
-    assert made == (SAVED / "README.md").read_text(encoding="utf-8"), "python rerun.py --report makes it again"
+def test_the_pages_and_the_table_of_the_readme_are_current():
+    made = report.files(list(ENTRIES.values()), PUBLISHED, claims.CLAIMS, SAVED)
+    assert made.keys() == {*SAVED.glob("*.md"), ROOT / "README.md"}
+    for path, text in made.items():
+        assert text.encode() == path.read_bytes(), f"{path}: python rerun.py --report makes it again"
 
 
 @pytest.mark.parametrize(

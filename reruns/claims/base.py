@@ -25,7 +25,7 @@ class Claim:
 
     sentence: str
     needs: tuple[str, ...]
-    judge: Callable[..., tuple[str, str]]
+    judge: Callable[..., tuple[str, ...]]
     source: str = OURS
     where: tuple[str, ...] = ()  # the places of the post that say so, as reruns/outline.py calls them
     also: tuple[str, ...] = ()
@@ -34,8 +34,17 @@ class Claim:
     def name(self) -> str:
         return self.judge.__name__
 
+    @property
+    def experiments(self) -> list[str]:
+        """Those whose figures it looks at, or may."""
+        return [name.removeprefix(PUBLISHED).partition(ON)[0] for name in self.needs + self.also]
+
     def verdict(self, folder: Path = SAVED) -> tuple[str, str]:
         """The verdict on what ``folder`` holds, and the figures behind it."""
+        return self.judged(folder)[:2]
+
+    def judged(self, folder: Path = SAVED) -> tuple[str, ...]:
+        """The same, and of a claim whose judge gives it a third: the figure that tells most, in a few words."""
         try:
             found = [_load(name, folder) for name in self.needs]
         except UserError as error:
@@ -46,8 +55,7 @@ class Claim:
                 more[name] = _load(name, folder)
             except UserError:
                 more[name] = None
-        names = (name.removeprefix(PUBLISHED).partition(ON)[0] for name in self.needs + self.also)
-        with results.understood(*(folder / f"{name}.json" for name in names)):
+        with results.understood(*(folder / f"{name}.json" for name in self.experiments)):
             return self.judge(*found, **more)
 
     def waits_for(self, folder: Path = SAVED) -> list[str]:
@@ -59,7 +67,7 @@ class Claim:
         """The same for the figures that the post printed, or None where it printed less than the claim looks at."""
         try:
             found = [published[name] for name in self.needs]
-            return self.judge(*found, **{name: published.get(name) for name in self.also})
+            return self.judge(*found, **{name: published.get(name) for name in self.also})[:2]
         except KeyError:
             return None
 

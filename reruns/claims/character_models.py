@@ -62,7 +62,8 @@ def counting_beats_training(kneser_ney, char_models):
     figures = f"{counted:.3f} bits/char; {cell_by_cell(trained)}"
     if "best_step" in finished(char_models)[0]:  # the post printed the last step alone
         figures += f"; at the best step {cell_by_cell(of_cells(char_models, 'best_validation_bits_per_char'))}"
-    return verdict, figures
+    best = min(trained, key=lambda cell: fmean(trained[cell]))
+    return verdict, figures, f"Kneser–Ney {counted:.3f}, {best} {span(trained[best])} bits"
 
 
 @claim(
@@ -160,7 +161,8 @@ def gru_gains_nothing(char_models):
     no_better = fmean(new["GRU"]) > fmean(new["RNN"]) - spread
     verdict = decided(no_better, not no_better and apart(new["GRU"], new["RNN"]) == HOLDS)
     figures = f"training {cell_by_cell(read)}, validation {cell_by_cell(new)} bits/char"
-    return together(apart(read["GRU"], others), verdict), figures
+    short = f"GRU {span(new['GRU'])}, RNN {span(new['RNN'])} bits"
+    return together(apart(read["GRU"], others), verdict), figures, short
 
 
 @claim(

@@ -21,8 +21,10 @@ def plain_gives_up(recall):
 @claim("Gating stretches that to several hundred steps: LSTM and GRU as torch draws them.", "recall", source=COURSE)
 def gates_stretch_as_drawn(recall):
     """Several hundred: a delay of 320 or more, of both."""
-    names = ("LSTM", "GRU")
-    return together(*(goes_as_far_as(FAR, recall["reach"][name]) for name in names)), reaches(recall, *names)
+    reach = {name: recall["reach"][name] for name in ("LSTM", "GRU")}
+    verdicts = [goes_as_far_as(FAR, found) for found in reach.values()]
+    short = ", ".join(f"{name} {found['delay']:,}" for name, found in reach.items())
+    return together(*verdicts), reaches(recall, *reach), f"one bit for {short} steps"
 
 
 @claim(

@@ -82,7 +82,7 @@ def attention_wins(lr, longer, twice):
         each([share <= 0.02 for share in last]),
     ]
     figures = f"whole sequences right {span(having)}, against {span(first)} after 3,000 steps, {span(last)} after 6,000"
-    return together(*verdicts), figures
+    return together(*verdicts), figures, f"right {span(having)}, without it {span(last)}"
 
 
 @claim(

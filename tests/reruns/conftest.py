@@ -21,7 +21,8 @@ class House:
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         for made in (self.toys, self.outputs, folder / "data"):
             made.mkdir()
-        shutil.copy(ROOT / "rerun.py", folder)
+        for name in "rerun.py", "README.md":
+            shutil.copy(ROOT / name, folder)
         for name in "published.json", "SHA256SUMS":
             shutil.copy(ROOT / "data" / name, folder / "data")
         self.experiments = []

@@ -45,6 +45,7 @@ def test_a_new_experiment_is_run_compared_drawn_and_reported(house):
     assert (house.outputs / "drawn.png").read_bytes() == made[".png"]
 
     assert house.run("rerun.py", "--report").returncode == 0
-    page = (house.outputs / "README.md").read_text(encoding="utf-8")
+    assert "[drawn](1-toys.md#drawn)" in (house.outputs / "README.md").read_text(encoding="utf-8")
+    page = (house.outputs / "1-toys.md").read_text(encoding="utf-8")
     assert "## drawn\n\nAn experiment that computes next to nothing" in page and "](drawn.png)" in page
-    assert "Figures published: 2 the same, 1 differ." in page and "[on here](here/drawn.txt)" in page
+    assert "Published figures: 2 the same, 1 differ." in page and "[on here](here/drawn.txt)" in page

@@ -20,10 +20,6 @@ def page():
     return post.page(ENTRIES, PUBLISHED, claims.CLAIMS, SAVED)
 
 
-def test_the_saved_page_is_current(page):
-    assert page == (SAVED / "POST.md").read_text(encoding="utf-8"), "python rerun.py --report makes it again"
-
-
 def test_every_published_entry_says_where_it_is_from():
     for name, entry in PUBLISHED.items():
         if name != "_about":

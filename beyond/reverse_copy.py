@@ -22,8 +22,8 @@ Prints, first:
     copy   , length 20, attention   , seed 0: digits right 0.972, whole sequences right 0.919
     copy   , length 20, attention   , seed 1: digits right 1.000, whole sequences right 1.000
 
-Through one state twenty digits are more easily reversed than copied, as Sutskever et al. would have it; but what is easy
-are the digits that are written first, in a copy those read first. With attention copying is learned better.
+Through one state twenty digits are more easily reversed than copied, as Sutskever et al. would have it; but the easy
+digits are those written first, in a copy those read first. With attention copying is learned better.
 
 Sources: Sutskever, Vinyals and Le (2014), section 3.3; else as seq2seq.py.
 """

@@ -4,15 +4,15 @@ One model learns all lengths here, where reverse.py trains one for each. Every b
 each length as often as any other, the shorter ones padded. Beyond 20 neither model has practice: does it know how to
 reverse, or only how to reverse what it has seen?
 
-    python -m beyond.reverse_mixed          4 min
+    python -m beyond.reverse_mixed          5 min
 
 Prints, at the end:
 
-        26     0.369      0.000     0.859      0.685
-        27     0.341      0.000     0.844      0.649
-        28     0.318      0.000     0.816      0.609
-        29     0.303      0.000     0.817      0.589
-        30     0.292      0.000     0.793      0.553
+        26     0.369      0.000     0.860      0.665
+        27     0.341      0.000     0.842      0.635
+        28     0.324      0.000     0.836      0.617
+        29     0.307      0.000     0.813      0.565
+        30     0.293      0.000     0.814      0.565
 
 Attention goes on reversing where it has no practice, a little worse with each digit. Through one state whole sequences
 are lost well before 20 digits; beyond 20, soon most digits are too.

@@ -1,5 +1,6 @@
 """The page in demo/: in a real browser it computes what Python computes, by keyboard, quietly, without any request."""
 
+import functools
 import json
 import re
 import shutil
@@ -343,6 +344,77 @@ def test_a_gated_cell_passes_back_what_autograd_passes_back(page, name, bias):
     np.testing.assert_allclose(computed, size, rtol=ABSOLUTE)
 
 
+def held_step(net, x, state, held):
+    """One step of a GRU or LSTM by its equations, with gates by their letters held at 1 or 0."""
+    W_ih, W_hh, b_ih, b_hh = net.all_weights[0]
+    a, b = (W_ih @ x + b_ih).chunk(len(W_ih) // gates.WIDTH), (W_hh @ state[0] + b_hh).chunk(len(W_ih) // gates.WIDTH)
+
+    def gate(letter, k):
+        return torch.full_like(x, held[letter]) if letter in held else torch.sigmoid(a[k] + b[k])
+
+    if isinstance(net, torch.nn.LSTM):
+        c = gate("f", 1) * state[1] + gate("i", 0) * torch.tanh(a[2] + b[2])
+        return gate("o", 3) * c.tanh(), c
+    n = torch.tanh(a[2] + gate("r", 0) * b[2])
+    return ((1 - gate("u", 1)) * n + gate("u", 1) * state[0],)
+
+
+HELD = [
+    ("LSTM", {}),
+    ("LSTM", {"f": 1}),
+    ("LSTM", {"f": 0, "o": 1}),
+    ("LSTM", {"i": 0}),
+    ("LSTM", {"i": 1, "o": 0}),
+    ("GRU", {}),
+    ("GRU", {"u": 1}),
+    ("GRU", {"u": 0, "r": 1}),
+    ("GRU", {"r": 0}),
+]
+
+
+def test_held_gates_pass_back_what_autograd_passes_back_over_words(page):
+    """Each word's vector is what torch draws with its letters, as digits to the base 65,599, for a seed of 32 bits."""
+    nets = {"LSTM": gates.build(torch.nn.LSTM, -1, 0)[0], "GRU": gates.build(torch.nn.GRU, -1, 0)[0]}
+    seeds = [functools.reduce(lambda n, c: n * 65_599 + ord(c), word, 0) % 2**32 for word in ["held", "or", "日本"]]
+    inputs = [torch.randn(gates.WIDTH, generator=torch.Generator().manual_seed(seed)).double() for seed in seeds]
+    settings = [{"cell": name, "bias": -1, "gates": held, "inputs": True, "words": True} for name, held in HELD]
+    expected = []
+    for name, held in HELD:
+        states = [[torch.zeros(gates.WIDTH, dtype=torch.float64).requires_grad_() for _ in range(1 + (name == "LSTM"))]]
+        for x in inputs:  # copies, so that the gradient at c is what comes from later states alone, as at h
+            states.append([part.clone() for part in held_step(nets[name], x, states[-1], held)])
+        parts = [part for state in states for part in state]
+        d = torch.autograd.grad(states[-1][0].sum() / 8, parts, allow_unused=True, materialize_grads=True)
+        sizes = [torch.cat(d[k : k + len(states[0])]).norm().item() for k in range(0, len(d), len(states[0]))]
+        expected.append(sizes[::-1])
+    computed = page.evaluate(f"settings => settings.map(s => ({PASSAGE})([s, ' held or\\t日本', 3]))", settings)
+    np.testing.assert_allclose(computed, expected, rtol=ABSOLUTE)
+    assert len(set(map(tuple, computed))) == len(HELD)  # each case has a curve of its own
+
+
+def test_words_are_tokens_and_a_gate_decides_what_reaches_the_first_one(page):
+    """As the panel says of its own sentence; an LSTM that only keeps hands the gradient on as it is."""
+    page.get_by_label("words").check()
+    page.get_by_label("LSTM", exact=True).check()
+    assert page.locator("#signal-tokens .token").all_inner_texts()[-2:] == ["first", "one."]
+    reached = []
+    for gate, value in [("forget", "open"), ("forget", "shut"), ("input", "shut"), ("output", "shut")]:
+        gate = page.get_by_role("group", name=f"{gate} gate")
+        gate.get_by_label(value).check()
+        told = page.locator("#signal-first").inner_text()
+        assert told.startswith("At the first word, “The”, 11 steps back: ")
+        assert f"{value}, words" in page.locator("#signal-curve-name").inner_text()
+        reached.append(page.locator("#signal-first strong").inner_text())
+        gate.get_by_label("computed").focus()
+        page.keyboard.press("Space")
+    assert float(reached[0]) > 0.5 and reached[1].endswith("10⁻¹⁰") and reached[3] == "0"
+    page.get_by_role("button", name="only keeps").click()
+    assert page.locator("#signal-first strong").inner_text() == "1"
+    assert not page.get_by_role("group", name="reset gate").is_visible()
+    page.get_by_role("button", name="LSTM with forget bias 0").click()
+    assert page.get_by_role("group", name="forget gate").get_by_label("computed").is_checked()
+
+
 def test_every_control_of_panel_2_changes_the_curve_and_keeps_the_one_before(page):
     def curve(kind):
         return page.locator(f"#signal-chart .curve.{kind}").get_attribute("d")
@@ -355,6 +427,7 @@ def test_every_control_of_panel_2_changes_the_curve_and_keeps_the_one_before(pag
         lambda: page.get_by_label("inputs", exact=True).uncheck(),
         lambda: page.get_by_label("LSTM", exact=True).check(),
         lambda: slide(page, "#signal-bias", "ArrowLeft", 1),
+        lambda: page.get_by_role("group", name="output gate").get_by_label("open").check(),
         lambda: page.get_by_label("GRU", exact=True).check(),
         lambda: page.get_by_label("inputs", exact=True).check(),
         lambda: page.get_by_label("A sentence", exact=True).fill(

@@ -7,6 +7,7 @@ if (typeof EXPORTED === "undefined") {
   readPanel();
   const showExperiment = signalPanel();
   bottleneckPanel();
+  ctcPanel();
   serialPanel();
   questionsPanel(showExperiment);
 }

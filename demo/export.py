@@ -20,6 +20,7 @@ import base64
 import json
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 import torch
@@ -28,11 +29,13 @@ import charlm
 import corpus
 import seq2seq
 import vanishing
+from beyond.ctc_digits import EXAMPLE, LONGEST
 from lab import results, script, trainings
 from lab.errors import SAVED, UserError
 from lab.results import Work, to_json, write_whole
 from layers import char_rnn
 from layers.encoder_decoder import Seq2Seq
+from layers.spoken_digits import SPOKEN
 
 MODELS = Path(__file__).resolve().parent / "models.js"
 PREFIX, SUFFIX = "const EXPORTED = ", ";\n"
@@ -41,6 +44,7 @@ CHARACTER_STEPS, DIGIT_STEPS = 12_000, 2_000
 LENGTHS = (1, 20)  # digits, the shortest and the longest
 SETTINGS = ("length", "attention", "seed", "steps", "learning_rate", "clip")  # of a model that reverses
 STATES = ["GRU", "Transformer, token 1"]  # of cells_table.py: what each keeps of a text of one token
+LABELS = "-0123456789"  # how the page writes what a frame of speech is, the blank first
 
 
 def train(config, checkpoint):
@@ -157,6 +161,30 @@ def reversals(found):
     return {"runs": [run | by_position for run, by_position in zip(runs, positions, strict=True)]}
 
 
+def transcriptions(found):
+    """Of ctc_digits.py's last error rates, with greedy decoding, the means over seeds; what CTC says frame by frame."""
+    finished = [run for run in found["runs"] if "diverged_at_step" not in run]
+    cases = grouped(finished, lambda run: f"{run['model']}, {run['order']}")
+    ctc = cases["CTC, forwards"]
+    posteriors = next(run["example"]["posteriors"] for run in ctc if "example" in run)  # (time, label)
+    return {
+        "error": {case: fmean(run["error"]["greedy"][-1] for run in same) for case, same in cases.items()},
+        "frames_labelled": fmean(run["frames_labelled"] for run in ctc),
+        "frames_of_a_digit": fmean(SPOKEN),
+        "digits_tested": LONGEST,
+        "example": EXAMPLE,
+        "path": "".join(LABELS[row.index(max(row))] for row in posteriors),
+    }
+
+
+def grouped(runs, key):
+    """Lists of runs by a key, in the order in which the keys come."""
+    groups = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run)
+    return groups
+
+
 QUOTED = {
     "vanishing": picked("gradient_size"),
     "gates": picked("gradient_size", "every_step"),
@@ -167,6 +195,7 @@ QUOTED = {
         "runs": [picked("cell", "seed", "validation_bits_per_char")(run) for run in found["runs"]]
     },
     "reverse": reversals,
+    "ctc_digits": transcriptions,
 }
 
 

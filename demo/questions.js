@@ -1,4 +1,4 @@
-// Panel 5: questions whose answers are worked out from the figures that the scripts saved.
+// The last panel: questions whose answers are worked out from the figures that the scripts saved.
 "use strict";
 
 const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
@@ -132,11 +132,18 @@ const QUESTIONS = [
   },
 ];
 
+/** Which number a panel has on the page: those that are hidden have none. */
+const numberOfPanel = (id) =>
+  1 + [...document.querySelectorAll("main section:not([hidden])")].findIndex((section) => section.id === id);
+
+const linkTo = (panel) => element("a", { href: `#${panel}` }, `See it in panel ${numberOfPanel(panel)}.`);
+
+/** Of a list, what the saved outputs are enough for. */
+const answered = (list, figures) =>
+  list.filter(({ needs }) => needs.every((name) => name in figures)).map(({ make }) => make(figures));
+
 function questionsPanel(showExperiment) {
-  const { figures } = EXPORTED;
-  const questions = QUESTIONS.filter(({ needs }) => needs.every((name) => name in figures)).map(({ make }) =>
-    make(figures),
-  );
+  const questions = answered(QUESTIONS, EXPORTED.figures);
   const given = new Map(); // the first choice of each question, which is what counts
 
   function tellScore() {
@@ -149,10 +156,10 @@ function questionsPanel(showExperiment) {
 
   function ask({ ask, options, answer, because, where }, i) {
     const reason = element("p", { class: "because", hidden: "" });
-    const link = element("a", { href: `#${where.panel}` }, `See it in panel ${1 + PANELS.indexOf(where.panel)}.`);
+    const link = linkTo(where.panel);
     if (where.experiment) link.addEventListener("click", () => showExperiment(where.experiment));
     const labels = options.map((option, place) => {
-      const answered = () => {
+      const choose = () => {
         if (!given.has(i)) given.set(i, place);
         labels[place].classList.add(place === answer ? "right" : "not");
         const verdict = place === answer ? "Right. " : "No. ";
@@ -164,7 +171,7 @@ function questionsPanel(showExperiment) {
       return element(
         "label",
         {},
-        element("input", { type: "radio", name: `question-${i}`, change: answered }),
+        element("input", { type: "radio", name: `question-${i}`, change: choose }),
         ` ${option}`,
       );
     });
@@ -174,5 +181,3 @@ function questionsPanel(showExperiment) {
   byId("questions-list").append(...questions.map(ask));
   tellScore();
 }
-
-const PANELS = ["read", "signal", "bottleneck", "serial", "questions"];

@@ -1,4 +1,4 @@
-// Panel 2: the state rolls forward through an untrained network, and the gradient comes back.
+// The signal on the way back: the state rolls forward through an untrained network, and the gradient comes back.
 "use strict";
 
 const WIDTH = 64;
@@ -7,6 +7,7 @@ const STEPS_BACK = [1, 10, 25, 50];
 const SEEDS = [0, 1, 2, 3, 4]; // of gates.py
 const FORWARD_MS = 25; // for each token, and on the way back
 const BACK_MS = 45;
+const WORD = 4; // times as long as a character, since there are fewer
 const OWN = "own";
 const GATES = { RNN: {}, GRU: { u: "update", r: "reset" }, LSTM: { f: "forget", i: "input", o: "output" } };
 const HELD = new Map([["", "computed"], ["1", "open"], ["0", "shut"]]); // what a gate can be held at
@@ -357,8 +358,9 @@ function signalPanel() {
       byId("signal-state-name").textContent = name;
       strip.show(gradients[come].h, name, true);
     };
-    const turn = () => (stop = animate(output * BACK_MS, comeBack, () => light(halt())));
-    stop = animate(output * FORWARD_MS, rollForward, turn);
+    const pace = output * (passage.setting.words ? WORD : 1);
+    const turn = () => (stop = animate(pace * BACK_MS, comeBack, () => light(halt())));
+    stop = animate(pace * FORWARD_MS, rollForward, turn);
   }
 
   function pulse(place) {

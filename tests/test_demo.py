@@ -1,7 +1,10 @@
 """The page in demo/: in a real browser it computes what Python computes, by keyboard, quietly, without any request."""
 
+import collections
 import functools
+import itertools
 import json
+import math
 import re
 import shutil
 
@@ -17,7 +20,7 @@ from demo import export
 from lab import results
 from lab.errors import UserError
 from lab.trainings import Checkpoint
-from layers import char_rnn
+from layers import char_rnn, ctc
 
 DEMO = ROOT / "demo"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -160,6 +163,15 @@ def page(still_page):
     check_quiet(still_page)
 
 
+@pytest.fixture(scope="module")
+def maths(new_page):
+    """The page opened once, for what is only computed: opening it takes longer than that."""
+    page = new_page()
+    page.goto((DEMO / "index.html").as_uri())
+    yield page
+    check_quiet(page)
+
+
 @pytest.fixture
 def moving_page(new_page):
     """The same with motion, for animations as they are watched."""
@@ -200,7 +212,7 @@ def levels(page, selector):
     )
 
 
-# ---- panel 1
+# ---- one token at a time
 
 
 def test_the_character_model_computes_what_charlm_computes(page, exported):
@@ -236,8 +248,8 @@ def test_at_temperature_0_it_writes_what_charlm_writes(page, exported):
     assert page.locator("#read-tokens .written").count() == 120
 
 
-def test_the_temperature_changes_the_odds_that_are_drawn_from(page):
-    peaks = page.evaluate(
+def test_the_temperature_changes_the_odds_that_are_drawn_from(maths):
+    peaks = maths.evaluate(
         """[0, 0.5, 1, 1.5].map(t => { const model = new CharacterModel(EXPORTED.characters);
         return Math.max(...model.odds(model.read(model.first, "T"), t)); })"""
     )
@@ -270,7 +282,7 @@ def test_characters_never_seen_are_named_and_an_empty_text_is_no_mistake(page):
     assert page.locator("#read-bits").inner_text().startswith("Type something")
 
 
-# ---- panel 2
+# ---- the signal on the way back
 
 PASSAGE = """([setting, text, output]) => {
     const Q = { rows: 64, columns: 64, values: unpack(EXPORTED.vanishing.Q, Float64Array) };
@@ -278,9 +290,9 @@ PASSAGE = """([setting, text, output]) => {
     return [...passage.sizesFrom(output).sizes]; }"""
 
 
-def test_the_saved_experiments_give_the_saved_curves(page):
+def test_the_saved_experiments_give_the_saved_curves(maths):
     """vanishing.py's cases from its own matrix and draws, and gates.py's cells from torch's random numbers."""
-    curves = page.evaluate(
+    curves = maths.evaluate(
         """() => { const Q = { rows: 64, columns: 64, values: unpack(EXPORTED.vanishing.Q, Float64Array) };
         return savedExperiments().map(e => [...new Passage(Q, e.setting, e, "").sizesFrom(50).sizes.slice(-50)]); }"""
     )
@@ -312,19 +324,19 @@ def test_linear_with_radius_09_reads_00052_fifty_steps_back(page):
     np.testing.assert_allclose(sizes, 0.9 ** np.arange(51), rtol=1e-9)
 
 
-def test_tanh_and_inputs_shrink_the_signal_at_11_but_not_at_2(page):
+def test_tanh_and_inputs_shrink_the_signal_at_11_but_not_at_2(maths):
     """As the panel says of its own sentence."""
-    sentence = page.get_by_label("A sentence", exact=True).input_value()
+    sentence = maths.get_by_label("A sentence", exact=True).input_value()
     setting = {"cell": "RNN", "activation": "tanh", "inputs": True}
-    low, high = (page.evaluate(PASSAGE, [setting | {"radius": radius}, sentence, 60]) for radius in (1.1, 2))
+    low, high = (maths.evaluate(PASSAGE, [setting | {"radius": radius}, sentence, 60]) for radius in (1.1, 2))
     assert low[60] < low[30] < 0.1 * low[0] and high[60] > high[30] > 10 * high[0]
 
 
 @pytest.mark.parametrize("name, bias", [("GRU", -2), ("LSTM", 3)])
-def test_a_gated_cell_passes_back_what_autograd_passes_back(page, name, bias):
+def test_a_gated_cell_passes_back_what_autograd_passes_back(maths, name, bias):
     """torch's own network and autograd, from the states that the page's inputs lead to."""
     net, _ = gates.build({"GRU": torch.nn.GRU, "LSTM": torch.nn.LSTM}[name], bias, 0)
-    x = torch.tensor(page.evaluate("text => [...text].map(c => [...meaning(c)])", "a gate"), dtype=torch.float64)
+    x = torch.tensor(maths.evaluate("text => [...text].map(c => [...meaning(c)])", "a gate"), dtype=torch.float64)
     zero = torch.zeros(1, gates.WIDTH, dtype=torch.float64)
     states = [
         (zero.requires_grad_(), torch.zeros_like(zero).requires_grad_()) if name == "LSTM" else (zero.requires_grad_(),)
@@ -340,7 +352,7 @@ def test_a_gated_cell_passes_back_what_autograd_passes_back(page, name, bias):
         sum(part.grad.square().sum().item() for part in state if part.grad is not None) ** 0.5
         for state in reversed(states)
     ]
-    computed = page.evaluate(PASSAGE, [{"cell": name, "bias": bias, "inputs": True}, "a gate", 6])
+    computed = maths.evaluate(PASSAGE, [{"cell": name, "bias": bias, "inputs": True}, "a gate", 6])
     np.testing.assert_allclose(computed, size, rtol=ABSOLUTE)
 
 
@@ -372,7 +384,7 @@ HELD = [
 ]
 
 
-def test_held_gates_pass_back_what_autograd_passes_back_over_words(page):
+def test_held_gates_pass_back_what_autograd_passes_back_over_words(maths):
     """Each word's vector is what torch draws with its letters, as digits to the base 65,599, for a seed of 32 bits."""
     nets = {"LSTM": gates.build(torch.nn.LSTM, -1, 0)[0], "GRU": gates.build(torch.nn.GRU, -1, 0)[0]}
     seeds = [functools.reduce(lambda n, c: n * 65_599 + ord(c), word, 0) % 2**32 for word in ["held", "or", "日本"]]
@@ -387,7 +399,7 @@ def test_held_gates_pass_back_what_autograd_passes_back_over_words(page):
         d = torch.autograd.grad(states[-1][0].sum() / 8, parts, allow_unused=True, materialize_grads=True)
         sizes = [torch.cat(d[k : k + len(states[0])]).norm().item() for k in range(0, len(d), len(states[0]))]
         expected.append(sizes[::-1])
-    computed = page.evaluate(f"settings => settings.map(s => ({PASSAGE})([s, ' held or\\t日本', 3]))", settings)
+    computed = maths.evaluate(f"settings => settings.map(s => ({PASSAGE})([s, ' held or\\t日本', 3]))", settings)
     np.testing.assert_allclose(computed, expected, rtol=ABSOLUTE)
     assert len(set(map(tuple, computed))) == len(HELD)  # each case has a curve of its own
 
@@ -397,22 +409,23 @@ def test_words_are_tokens_and_a_gate_decides_what_reaches_the_first_one(page):
     page.get_by_label("words").check()
     page.get_by_label("LSTM", exact=True).check()
     assert page.locator("#signal-tokens .token").all_inner_texts()[-2:] == ["first", "one."]
+    forget = page.get_by_role("group", name="forget gate").get_by_label("computed")
+    forget.focus()
     reached = []
-    for gate, value in [("forget", "open"), ("forget", "shut"), ("input", "shut"), ("output", "shut")]:
-        gate = page.get_by_role("group", name=f"{gate} gate")
-        gate.get_by_label(value).check()
+    for _ in range(2):  # from computed to open, and on to shut
+        page.keyboard.press("ArrowRight")
         told = page.locator("#signal-first").inner_text()
         assert told.startswith("At the first word, “The”, 11 steps back: ")
-        assert f"{value}, words" in page.locator("#signal-curve-name").inner_text()
-        reached.append(page.locator("#signal-first strong").inner_text())
-        gate.get_by_label("computed").focus()
-        page.keyboard.press("Space")
-    assert float(reached[0]) > 0.5 and reached[1].endswith("10⁻¹⁰") and reached[3] == "0"
+        reached.append(told.removeprefix("At the first word, “The”, 11 steps back: "))
+    assert float(reached[0]) > 0.5 and reached[1].endswith("× 10⁻¹⁰")
+    page.get_by_role("group", name="output gate").get_by_label("shut").check()
+    assert page.locator("#signal-first strong").inner_text() == "0"
+    assert "forget shut, output shut, words" in page.locator("#signal-curve-name").inner_text()
     page.get_by_role("button", name="only keeps").click()
     assert page.locator("#signal-first strong").inner_text() == "1"
     assert not page.get_by_role("group", name="reset gate").is_visible()
     page.get_by_role("button", name="LSTM with forget bias 0").click()
-    assert page.get_by_role("group", name="forget gate").get_by_label("computed").is_checked()
+    assert forget.is_checked()
 
 
 def test_every_control_of_panel_2_changes_the_curve_and_keeps_the_one_before(page):
@@ -519,15 +532,15 @@ def test_a_sentence_can_be_empty_or_of_any_characters(page):
     assert page.locator("#signal-tokens .token").count() == 4
 
 
-# ---- panel 3
+# ---- the bottleneck
 
 
 @pytest.mark.parametrize("name", ["without_attention", "attention"])
-def test_a_reversal_is_what_seq2seq_computes(page, exported, name):
+def test_a_reversal_is_what_seq2seq_computes(maths, exported, name):
     model = export.digit_model(exported[name])
     source = torch.tensor([[int(digit) for digit in DIGITS]])
     written, looked = model.write(source, len(DIGITS))
-    computed = page.evaluate(
+    computed = maths.evaluate(
         """([name, digits]) => new Reverser(EXPORTED[name]).write([...digits].map(Number)).map(
         ({ digit, logits, weights }) => ({ digit, logits: [...logits], weights: weights && [...weights] }))""",
         [name, DIGITS],
@@ -619,7 +632,64 @@ def test_random_digits_are_twenty_and_no_digits_are_no_mistake(page):
     page.locator("#bottleneck-play").click()
 
 
-# ---- panel 4
+# ---- CTC
+
+
+def loss(string, frames):
+    """layers/ctc.py's loss of a string of digits where each of the labels is as likely as any other at every frame."""
+    log_probs = torch.full((1, frames, 11), -math.log(11), dtype=torch.float64)
+    target = torch.tensor([[int(digit) + 1 for digit in string]])
+    return ctc.ctc_loss(log_probs, target, torch.tensor([frames]), torch.tensor([len(string)])).item()
+
+
+def test_paths_collapse_and_are_counted_as_in_python(maths):
+    strings, labels = ["", "0", "01", "00", "010", "0011", "000"], "-01"
+    paths = ["".join(path) for frames in range(7) for path in itertools.product(labels, repeat=frames)]
+    collapsed = ["".join(labels[k] for k in ctc.collapse(map(labels.index, path))) for path in paths]
+    assert maths.evaluate("paths => paths.map(collapse)", paths) == collapsed
+    listed = collections.Counter(zip(collapsed, map(len, paths), strict=True))
+    cases = [(string, frames) for string in strings for frames in range(7)]
+    long = [("2004", 11), ("33333333", 60)]
+    counted = maths.evaluate(
+        "cases => cases.map(([s, n]) => String(countPaths(s, n)))", cases + long + [["121212121212", 200]]
+    )
+    assert list(map(int, counted[: len(cases)])) == [listed[case] for case in cases]
+    expected = [math.exp(frames * math.log(11) - loss(string, frames)) for string, frames in long]
+    expected.append(results.load("ctc")["results"]["paths_of_speech"])  # 12 labels without equal neighbours
+    np.testing.assert_allclose(list(map(float, counted[len(cases) :])), expected, rtol=ABSOLUTE)
+
+
+def test_a_doubled_digit_without_a_blank_between_is_one_and_a_trained_model_says_mostly_blank(page):
+    digits, path, readout = page.get_by_label("Up to 8 digits"), page.get_by_label("The path"), "#ctc-readout"
+    digits.fill("3x35")
+    assert "“x” left out" in page.locator("#ctc-note").inner_text()
+    assert path.input_value() == "33-33-55" and page.locator(readout).inner_text() == "335: what was spoken."
+    (row,) = table(page, "#ctc-table").values()
+    assert row[0] == str(round(11**8 * math.exp(-loss("335", 8)))) and row[2] == f"{loss('335', 8):.3f}"
+    slide(page, "#ctc-held", "ArrowLeft", 1)
+    slide(page, "#ctc-blanks", "ArrowLeft", 1)
+    assert path.input_value() == "335" and "35, not 335. Equal digits" in page.locator(readout).inner_text()
+    rows = table(page, "#ctc-table")
+    assert list(rows) == ["35", "335"] and rows["335"] == ["0", "0: it needs 4 frames", "∞"]
+    path.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.type("_q")
+    assert path.input_value() == "3-35" and page.locator(readout).inner_text().startswith("335: ")
+    label = page.locator("#ctc-runs").get_attribute("aria-label")
+    assert label == "3 for 1 frame, blank for 1 frame, 3 for 1 frame, 5 for 1 frame: 335"
+    path.fill("")
+    assert page.locator(readout).inner_text() == "the empty string, not 335."
+    page.get_by_role("button", name="What a trained model said").click()
+    assert page.locator(readout).inner_text() == "200412: what was spoken."
+    saved = next(run for run in results.load("ctc_digits")["results"]["runs"] if run["model"] == "CTC")
+    said = "".join("-0123456789"[np.argmax(row)] for row in saved["example"]["posteriors"])
+    assert path.input_value() == said and said.count("-") > len(said) / 2
+    columns = page.locator("#ctc-runs .run").all_inner_texts()[1:]
+    assert [column.split()[-1] for column in columns if "-" not in column] == list("200412")
+
+
+# ---- serial against parallel
 
 
 def test_the_rnn_counts_its_steps_and_attention_needs_one(clocked_page):
@@ -664,7 +734,7 @@ def test_what_a_text_costs_is_what_parallel_counted(page):
     assert table(page, "#serial-table")["the same in float32"] == ["1 KiB", "2 MiB"]
 
 
-# ---- panel 5
+# ---- check yourself
 
 
 def expected_answers(figures):
@@ -744,7 +814,8 @@ def test_everything_can_be_reached_by_tab_and_has_a_name(page):
 
 def test_a_screen_reader_hears_one_quiet_summary_not_every_step(page):
     live = page.locator("[role=status], [aria-live], output").all()
-    assert sorted(region.get_attribute("id") for region in live) == ["bottleneck-note", "read-unknown", "said"]
+    expected = ["bottleneck-note", "ctc-note", "read-unknown", "said"]
+    assert sorted(region.get_attribute("id") for region in live) == expected
     page.evaluate(
         """() => { window.heard = []; const said = document.getElementById("said");
         new MutationObserver(() => heard.push(said.textContent)).observe(said, { childList: true }); }"""
@@ -781,6 +852,7 @@ def test_light_and_dark_can_be_read(page):
 def test_nothing_is_wider_than_the_window(page):
     page.get_by_label("Experiment").select_option("radius 1.1, tanh, no inputs")
     page.get_by_label("Up to 20 digits").fill(DIGITS)
+    page.get_by_label("The path").fill("-" * 60 + DIGITS)
     for width in 1280, 390, 320:
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

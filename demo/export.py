@@ -44,6 +44,7 @@ CHARACTER_STEPS, DIGIT_STEPS = 12_000, 2_000
 LENGTHS = (1, 20)  # digits, the shortest and the longest
 SETTINGS = ("length", "attention", "seed", "steps", "learning_rate", "clip")  # of a model that reverses
 STATES = ["GRU", "Transformer, token 1"]  # of cells_table.py: what each keeps of a text of one token
+KEPT = "LSTM, forget bias 3"  # of cell_path.py: the cell whose path is quoted
 LABELS = "-0123456789"  # how the page writes what a frame of speech is, the blank first
 
 
@@ -156,7 +157,8 @@ def counting(found):
 
 def reversals(found):
     """The runs of reverse.py, each with its digits right by position."""
-    runs = map(picked("length", "attention", "seed", "digits_right", "sequences_right"), found["runs"])
+    scored = ("digits_right", "sequences_right", "teacher_forced_digits_right")
+    runs = map(picked("length", "attention", "seed", *scored), found["runs"])
     positions = map(picked("right_by_position"), found["details"])
     return {"runs": [run | by_position for run, by_position in zip(runs, positions, strict=True)]}
 
@@ -189,12 +191,18 @@ QUOTED = {
     "vanishing": picked("gradient_size"),
     "gates": picked("gradient_size", "every_step"),
     "parallel": picked("sequence_length", "width", "GRU", "attention"),
-    "cells_table": lambda found: {"state_bytes": {name: found["layers"][name]["state_bytes"] for name in STATES}},
+    "cells_table": lambda found: {
+        "units": found["units"],
+        "state_bytes": {name: found["layers"][name]["state_bytes"] for name in STATES},
+        "parameters": {name: found["layers"][name]["parameters"] for name in ("RNN", "GRU", "LSTM")},
+    },
+    "cell_path": lambda found: {way: curve[-1] for way, curve in found["every_step"][KEPT].items()},
     "kneser_ney": lambda found: {name: min(kind["bits_per_char"]) for name, kind in counting(found).items()},
     "char_models": lambda found: {
-        "runs": [picked("cell", "seed", "validation_bits_per_char")(run) for run in found["runs"]]
+        "runs": [picked("cell", "seed", "steps", "validation_bits_per_char")(run) for run in found["runs"]]
     },
     "reverse": reversals,
+    "ctc": picked("labels_of_speech", "frames_of_speech", "paths_of_speech"),
     "ctc_digits": transcriptions,
 }
 

@@ -792,6 +792,70 @@ def test_an_answer_leads_to_the_panel_that_shows_it(page):
         assert page.locator(question.get_by_role("link").get_attribute("href")).count() == 1
 
 
+def measured(name):
+    return results.load(name)["results"]
+
+
+def expected_measurements():
+    """What each answer to say aloud must hold: its figures from the saved outputs as text, and their scripts."""
+    layers, parallel = measured("cells_table")["layers"], measured("parallel")
+    yield "1,024 bytes", "2,048 with each", "beyond/cells_table.py"
+    times = [f"{parallel[name]['ms']:.0f} ms" for name in ("GRU", "attention")]
+    yield *times, f"{parallel['attention']['GFLOPs'] / parallel['GRU']['GFLOPs']:.1f} times", "parallel.py"
+
+    ends = {
+        (c["radius"], c["activation"], c.get("inputs", True)): c["sizes"][-1]
+        for c in measured("vanishing")["gradient_size"]
+    }
+    grown = ends[1.1, "linear", True]
+    yield "0.0052 of 1", power(ends[0.9, "tanh", True]), f"is {float(f'{grown:.2g}'):g}", "vanishing.py"
+    left = {name: sizes[-1] for name, sizes in measured("gates")["gradient_size"].items()}
+    alone = measured("cell_path")["every_step"]["LSTM, forget bias 3"]["cell alone"][-1]
+    bias = left["LSTM, forget bias 3"], left["LSTM, forget bias 0"]
+    yield (
+        f"{bias[0]:.2g} arrives",
+        power(bias[1]),
+        f"hand on {float(f'{alone:.2g}')}",
+        "gates.py",
+        "beyond/cell_path.py",
+    )
+
+    runs = measured("char_models")["runs"]
+    bits = [np.mean([r["validation_bits_per_char"] for r in runs if r["cell"] == cell]) for cell in ("GRU", "LSTM")]
+    sizes = [f"{layers[cell]['parameters']:,}" for cell in ("GRU", "LSTM")]
+    yield *sizes, *(f"{b:.3f}" for b in bits), "beyond/cells_table.py", "char_models.py"
+
+    def reverse(length, attention, name):
+        same = [r for r in measured("reverse")["runs"] if (r["length"], r["attention"]) == (length, attention)]
+        return f"{100 * np.mean([r[name] for r in same]):.0f}%"
+
+    yield *(reverse(20, False, name) for name in ("teacher_forced_digits_right", "digits_right")), "reverse.py"
+    yield *(reverse(n, attends, "sequences_right") for attends in (False, True) for n in (5, 10, 20)), "reverse.py"
+
+    runs = measured("ctc_digits")["runs"]
+    cases = [("CTC", "forwards"), ("CTC", "reversed"), ("attention", "reversed")]
+    errors = [np.mean([r["error"]["greedy"][-1] for r in runs if (r["model"], r["order"]) == case]) for case in cases]
+    shares = [f"{100 * error:.{int(error < 0.1)}f}%" for error in errors]
+    yield power(measured("ctc")["paths_of_speech"]), *shares, "beyond/ctc.py", "beyond/ctc_digits.py"
+
+
+def power(size):
+    mantissa, exponent = f"{size:.1e}".split("e")
+    return f"{mantissa} × 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def test_each_answer_to_say_aloud_holds_what_was_measured_and_by_which_script(page):
+    answers = page.locator("#questions-aloud details").all()
+    for answer, expected in zip(answers, expected_measurements(), strict=True):
+        assert not answer.locator("p").first.is_visible()
+        answer.locator("summary").focus()
+        page.keyboard.press("Enter")
+        told = answer.locator("p").nth(1).inner_text()
+        assert [figure for figure in expected if figure not in told] == []
+        assert all((ROOT / script).exists() for script in answer.locator("code").all_inner_texts())
+        assert page.locator(answer.get_by_role("link").get_attribute("href")).is_visible()
+
+
 # ---- for everybody
 
 
@@ -853,6 +917,7 @@ def test_nothing_is_wider_than_the_window(page):
     page.get_by_label("Experiment").select_option("radius 1.1, tanh, no inputs")
     page.get_by_label("Up to 20 digits").fill(DIGITS)
     page.get_by_label("The path").fill("-" * 60 + DIGITS)
+    page.get_by_text("CTC learn from transcripts").click()
     for width in 1280, 390, 320:
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

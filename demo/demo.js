@@ -6,6 +6,7 @@ if (typeof EXPORTED === "undefined") {
 } else {
   readPanel();
   const showExperiment = signalPanel();
+  memoryPanel();
   bottleneckPanel();
   ctcPanel();
   serialPanel();

@@ -20,7 +20,7 @@ import base64
 import json
 from dataclasses import asdict
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 import numpy as np
 import torch
@@ -141,8 +141,9 @@ def draws():
 
 def figures(folder=SAVED):
     """What the page quotes of the outputs that are saved so far: it asks no question about the others."""
-    saved = {name for name in QUOTED if (folder / f"{name}.json").exists()}
-    return {name: QUOTED[name](results.load(name, folder)["results"]) for name in QUOTED if name in saved}
+    saved = [name for name in QUOTED if (folder / f"{name}.json").exists()]
+    quoted = {name: QUOTED[name](results.load(name, folder)["results"]) for name in saved}
+    return {name: figure for name, figure in quoted.items() if figure}
 
 
 def picked(*names):
@@ -179,6 +180,53 @@ def transcriptions(found):
     }
 
 
+def one_bit(found):
+    """Each model at each delay: how many seeds learned to remember one bit, and the gradient that arrives there.
+
+    None for what an earlier edition of the experiment saved, which gave every model the same few steps.
+    """
+    if "reach" not in found:
+        return None
+    return {"reach": found["reach"], "delays": {cell: list(by_delay(found, cell)) for cell in found["reach"]}}
+
+
+def by_delay(found, cell):
+    """One model's delays in turn, its trainings with the usual budget told by their best learning rate."""
+    own = [run for run in found["runs"] if run["cell"] == cell]
+    for delay, same in sorted(grouped(own, lambda run: run["delay"]).items()):
+        usual = [run for run in same if run["steps"] == same[0]["steps"]]
+        rates = grouped(usual, lambda run: run["learning_rate"])
+        best = max(rates.values(), key=merit)
+        solved = steps_to_solve(best)
+        yield {
+            "delay": delay,
+            "solved": len(solved),
+            "tried": len(best if solved else usual),  # where none solved it, all rates were tried for nothing
+            "learning_rate": best[0]["learning_rate"],
+            "rates": len(rates),
+            "solved_at": median(solved) if solved else None,
+            "budget": same[0]["steps"],
+            "gradient_before": median_of(best, "gradient_before"),
+            "gradient_after": median_of(best, "gradient_after"),
+        }
+
+
+def steps_to_solve(runs):
+    return [run["solved_at"] for run in runs if run.get("solved_at")]
+
+
+def merit(runs):
+    """What a learning rate is chosen by: how many seeds solved it, then how few steps that took."""
+    steps = steps_to_solve(runs)
+    return len(steps), -median(steps or [0])
+
+
+def median_of(runs, name):
+    """Of the runs that have it; a training that diverged has no gradient."""
+    values = [run[name] for run in runs if name in run]
+    return median(values) if values else None
+
+
 def grouped(runs, key):
     """Lists of runs by a key, in the order in which the keys come."""
     groups = {}
@@ -204,6 +252,7 @@ QUOTED = {
     "reverse": reversals,
     "ctc": picked("labels_of_speech", "frames_of_speech", "paths_of_speech"),
     "ctc_digits": transcriptions,
+    "recall": one_bit,
 }
 
 

@@ -111,6 +111,50 @@ def test_attention_looks_mostly_one_position_to_the_right(exported):
     assert (looked.argmax(1)[1:] == position_of_digit + 1).double().mean() > 0.8
 
 
+def run(delay, seed, rate, solved_at, steps=6000, before=0.5):
+    """One training of the made-up record below; with a gradient of None it diverged."""
+    gradients = {} if before is None else {"gradient_before": before, "gradient_after": before / 4, "accuracy": 0.5}
+    result = {"diverged_at_step": 3} if before is None else gradients | {"solved_at": solved_at}
+    return {"cell": "RNN", "delay": delay, "seed": seed, "learning_rate": rate, "steps": steps} | result
+
+
+# Two seeds at each of three rates; both solve it at two of these, sooner at 0.01, which a third one then doesn't.
+AT_5 = [run(5, 3, 0.001, None), run(5, 4, 0.001, None, before=None), run(5, 3, 0.003, 300), run(5, 4, 0.003, 500)]
+AT_5 += [run(5, 3, 0.01, 100, before=0.125), run(5, 4, 0.01, 200, before=0.25), run(5, 5, 0.01, None, before=1.0)]
+AT_10 = [run(10, seed, rate, None, before=0.0) for rate in (0.01, 0.001, 0.003) for seed in (3, 4)]
+LATER = [run(10, 3, rate, 9000, steps=24_000) for rate in (0.01, 0.001, 0.003)]  # with four times the budget
+LSTM = [run(delay, 3, 0.01, 50, before=2.0) | {"cell": "LSTM"} for delay in (5, 10, 20)]
+ONE_BIT = {
+    "seeds": [3, 4, 5],
+    "reach": {
+        "RNN": {"delay": 5, "not_learned": 10, "budget_may_be_why": ["3 of 3 with 24,000 steps solved it"]},
+        "LSTM": {"delay": 20, "not_learned": None, "budget_may_be_why": []},
+    },
+    "runs": AT_5 + LSTM + AT_10 + LATER,
+}
+
+
+def test_one_bit_is_told_by_the_rate_at_which_most_seeds_solved_it_soonest():
+    told = export.one_bit(ONE_BIT)
+    assert told["reach"] == ONE_BIT["reach"] and [len(delays) for delays in told["delays"].values()] == [2, 3]
+    at_5, at_10 = told["delays"]["RNN"]
+    # 0.01 wins with medians of 150 steps and of 1/8, 1/4 and 1; where none solved it, all six trainings count
+    assert at_5 == {"delay": 5, "solved": 2, "tried": 3, "learning_rate": 0.01, "rates": 3, "solved_at": 150} | {
+        "budget": 6000, "gradient_before": 0.25, "gradient_after": 0.0625,
+    }  # fmt: skip
+    assert at_10 == {"delay": 10, "solved": 0, "tried": 6, "learning_rate": 0.01, "rates": 3, "solved_at": None} | {
+        "budget": 6000, "gradient_before": 0, "gradient_after": 0,
+    }  # fmt: skip
+    diverged = export.one_bit(ONE_BIT | {"runs": [run(5, 3, 0.01, None, before=None)]})["delays"]["RNN"]
+    assert diverged[0]["gradient_before"] is None and diverged[0]["solved"] == 0
+
+
+def test_the_first_edition_of_one_bit_is_not_shown(tmp_path):
+    first = results.load("recall") | {"results": {"drops_to_chance_at": {}, "runs": []}}
+    (tmp_path / "recall.json").write_text(json.dumps(first))
+    assert export.figures(tmp_path) == {}
+
+
 # ---- the page
 
 
@@ -530,6 +574,43 @@ def test_a_sentence_can_be_empty_or_of_any_characters(page):
     assert page.locator("#signal-tokens .token").count() == 0
     field.fill("日本 😀")
     assert page.locator("#signal-tokens .token").count() == 4
+
+
+# ---- one bit, remembered
+
+
+def test_one_bit_is_hidden_until_saved_and_tells_by_key_what_the_record_holds(page, exported):
+    shown = [page.locator("#memory").is_visible(), page.locator("#memory-link").is_visible()]
+    assert shown == 2 * ["recall" in exported["figures"]]
+    number = page.evaluate(
+        """record => { byId("memory").replaceWith(byId("memory").cloneNode(true)); // as if never set up
+        for (const part of ["cell", "delays", "chart"]) byId(`memory-${part}`).replaceChildren();
+        EXPORTED.figures.recall = record; memoryPanel(); return numberOfPanel("ctc"); }""",
+        export.one_bit(ONE_BIT),
+    )
+    assert number == 5 and page.get_by_role("link", name="One bit, remembered").is_visible()
+    np.testing.assert_allclose(levels(page, "#memory-delays .token"), [2 / 3, 0, 0], atol=6e-4)
+    delay, readout = page.locator("#memory-delay"), page.locator("#memory-readout")
+    delay.focus()
+    page.keyboard.press("Home")
+    assert readout.inner_text() == (
+        "5 steps: 2 of 3 seeds solved it, after 150 steps (median) of at most 6,000, at a learning rate of 0.01. "
+        "The gradient that arrives: 0.25 before training, 0.063 after."
+    )
+    page.keyboard.press("ArrowRight")
+    none = "10 steps: none of 6 trainings solved it, at 3 learning rates, 6,000 steps each. "
+    assert readout.inner_text().startswith(none) and "too small for float32 before" in readout.inner_text()
+    page.get_by_role("slider", name="Delay; choose one with the arrow keys").focus()
+    page.keyboard.press("End")
+    assert readout.inner_text() == "20 steps: not tried, since a shorter delay wasn’t learned."
+    assert delay.input_value() == "2" and delay.get_attribute("aria-valuetext") == "20 steps"
+    assert "more training would do for 10 can’t be told (3 of 3 with" in page.locator("#memory-about").inner_text()
+    page.locator("#memory-cell").select_option("LSTM")
+    assert readout.inner_text().startswith("20 steps: 1 of 1 seed solved it, after 50 steps")
+    assert page.locator("#memory-chart .ghost").count() == 1 and page.locator("#memory-chart .saved").count() == 3
+    assert (
+        page.locator("#memory-about").inner_text().startswith("LSTM: the longest delay that most seeds learned is 20")
+    )
 
 
 # ---- the bottleneck

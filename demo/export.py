@@ -142,8 +142,7 @@ def draws():
 def figures(folder=SAVED):
     """What the page quotes of the outputs that are saved so far: it asks no question about the others."""
     saved = [name for name in QUOTED if (folder / f"{name}.json").exists()]
-    quoted = {name: QUOTED[name](results.load(name, folder)["results"]) for name in saved}
-    return {name: figure for name, figure in quoted.items() if figure}
+    return {name: QUOTED[name](results.load(name, folder)["results"]) for name in saved}
 
 
 def picked(*names):
@@ -181,12 +180,7 @@ def transcriptions(found):
 
 
 def one_bit(found):
-    """Each model at each delay: how many seeds learned to remember one bit, and the gradient that arrives there.
-
-    None for what an earlier edition of the experiment saved, which gave every model the same few steps.
-    """
-    if "reach" not in found:
-        return None
+    """Each model at each delay: how many seeds learned to remember one bit, and the gradient that arrives there."""
     return {"reach": found["reach"], "delays": {cell: list(by_delay(found, cell)) for cell in found["reach"]}}
 
 

@@ -149,12 +149,6 @@ def test_one_bit_is_told_by_the_rate_at_which_most_seeds_solved_it_soonest():
     assert diverged[0]["gradient_before"] is None and diverged[0]["solved"] == 0
 
 
-def test_the_first_edition_of_one_bit_is_not_shown(tmp_path):
-    first = results.load("recall") | {"results": {"drops_to_chance_at": {}, "runs": []}}
-    (tmp_path / "recall.json").write_text(json.dumps(first))
-    assert export.figures(tmp_path) == {}
-
-
 # ---- the page
 
 

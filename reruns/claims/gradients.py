@@ -3,8 +3,8 @@
 from itertools import pairwise
 from math import hypot, log10
 
-from reruns.claims.base import COURSE, POST, claim, decided, each, exactly, span, together
-from reruns.claims.reach import goes_as_far_as, reaches
+from reruns.claims.base import COURSE, POST, agreed, claim, decided, each, exactly, span, together
+from reruns.claims.reach import goes_as_far_as, reach_of, reaches
 
 ROUNDED = 0.03  # relative: the post prints two digits, 1.2e+02 for 1.1^50 = 117
 
@@ -207,11 +207,12 @@ def training_moves_gates(gates_trained):
     where="gates 4",
 )
 def gates_reach_dozens(recall, gates):
-    """Dozens: two. Each gated cell that the post names, the LSTM with the usual head start too, learns such a delay."""
-    cells = ("GRU", "LSTM", "LSTM, forget bias 1")
+    """Dozens: two. A GRU and an LSTM with the usual head start, forget bias 1, learn such a delay."""
+    cells = ("GRU", "LSTM, forget bias 1")
     end = gates["gradient_size"]["LSTM, forget bias 1"]
+    far = agreed(*(goes_as_far_as(24, reach_of(recall, cell)) for cell in cells))
     return (
-        together(*(goes_as_far_as(24, recall["reach"][cell]) for cell in cells), exactly(end[-1] < end[0])),
+        together(far, exactly(end[-1] < end[0])),
         f"{reaches(recall, *cells)}; the LSTM's gradient, bias 1, {end[0]:.1e} then {end[-1]:.1e}",
     )
 

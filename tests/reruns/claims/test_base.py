@@ -52,6 +52,7 @@ def test_how_verdicts_are_made():
     assert base.together(HOLDS, HOLDS) == HOLDS
     assert base.together(HOLDS, UNDECIDED) == UNDECIDED
     assert base.together(UNDECIDED, FAILS, HOLDS) == FAILS  # a sentence with a false part is false
+    assert base.agreed(FAILS, FAILS) == FAILS and base.agreed(HOLDS, FAILS) == UNDECIDED
     assert base.apart([1, 2], [3, 4]) == HOLDS and base.apart([3, 4], [1, 2]) == FAILS
     assert base.apart([1, 3], [2, 4]) == UNDECIDED and base.apart([1, 2], [3, 4], by=1) == UNDECIDED
     assert base.apart([2], [2]) == FAILS

@@ -84,7 +84,7 @@ def forcing_is_faster(teacher_forcing):
 )
 def forcing_is_parallel(cells_table):
     """With all inputs known beforehand fewer operations wait for one another than there are timesteps. A recurrent
-    decoder's input side and its outputs can be computed at once (input_side_is_parallel); what is counted is its states.
+    decoder's input side and its outputs can be computed at once (input_side_is_parallel): counted are its states.
     """
     steps = {name: row["sequential_steps"] for name, row in cells_table["layers"].items()}
     cells, length = [steps[name] for name in ("RNN", "GRU", "LSTM")], cells_table["characters"]

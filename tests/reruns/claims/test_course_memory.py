@@ -1,7 +1,7 @@
 """Claims of the course on memory: each reach that a sentence names decides it; a budget too small decides nothing."""
 
 import pytest
-from claim_cases import Case, check, verdict
+from claim_cases import LEFT_OUT, Case, check, verdict
 
 from reruns.claims import FAILS, HOLDS, UNDECIDED
 from reruns.claims.reach import goes_as_far_as, reach_of, told
@@ -72,6 +72,35 @@ FORGETS = {
         ]
     }
 }
+
+
+def trained(cell, delay=40, seed=3, **more):
+    """A training at a delay that was solved at a rate of 0.01 and not at 0.001, unless told otherwise."""
+    run = {"cell": cell, "delay": delay, "seed": seed, "steps": 6000, "solved_at": 100, "accuracy": 1.0}
+    return run | {"gradient_before": 0.1, "kept_before": 0.5, "kept_after": 0.7} | more
+
+
+FAILED = {"solved_at": None, "accuracy": 0.51, "gradient_before": 1e-9}
+LEARNING = {
+    "recall": {
+        "reach": {"RNN": reach(20), "RNN, identity": reach(40)},
+        "runs": [
+            trained("RNN", **FAILED),
+            trained("RNN, identity", delay=80, **FAILED),
+            trained("GRU"),
+            trained("LSTM, forget bias 1"),
+            trained("LSTM, forget bias 1", **FAILED | {"gradient_before": 0.1}),  # at another rate
+            trained("RNN", **FAILED | {"steps": 24000}),
+            trained("Transformer", **FAILED | {"gradient_before": 1.0}),  # not recurrent
+        ],
+    }
+}
+
+
+def of_run(n, what, value):
+    return ("recall", ("runs", n, what), value)
+
+
 BITS = {
     "char_models": {
         "runs": [{"cell": c, "best_validation_bits_per_char": b} for c, b in (("GRU", 2.45), ("LSTM", 2.47))]
@@ -84,6 +113,24 @@ CASES = {
         recall(rnn=reach(20)),
         named=[of("RNN", "delay", 40), of("RNN", "delay", 5), untold("RNN"), of("RNN", "not_learned", None)],
         undecided=[of("RNN", "delay", 5), untold("RNN")],
+    ),
+    "fails_silently": Case(
+        LEARNING,
+        named=[of_run(0, "accuracy", 0.9), of_run(1, "accuracy", LEFT_OUT)],
+        fails=[of_run(n, "accuracy", LEFT_OUT) for n in (0, 1, 5)],
+        undecided=[of_run(0, "accuracy", 0.7)],
+    ),
+    "no_signal_no_learning": Case(
+        LEARNING,
+        named=[of_run(0, "gradient_before", 0.2), of_run(2, "gradient_before", 1e-10)],
+        fails=[of_run(0, "gradient_before", 0.2)],
+        undecided=[of_run(2, "gradient_before", 1e-9)],  # a tie, and one pair as said
+    ),
+    "gates_learn_to_open": Case(
+        LEARNING,
+        named=[of_run(2, "kept_after", 0.4), of_run(3, "kept_after", 0.5)],
+        fails=[of_run(n, "kept_after", 0.4) for n in (2, 3)],
+        undecided=[of_run(3, "kept_after", 0.4)],
     ),
     "gates_stretch_as_drawn": Case(
         recall(lstm=reach(640), gru=reach(320)),

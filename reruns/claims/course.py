@@ -1,9 +1,7 @@
 """What the course ("Sequence Modeling Pre-Transformer", KnowML) and the lesson ("RNNs and LSTMs, the pre-transformer
 world") say of gradients and of the cells side by side. course_memory.py and course_sequences.py go on.
 
-Sentences of theirs that the post has too are judged where the post's are: radius_decides, inputs_decide (vanishing),
-last_read_is_easy (reversers), serial_costs (parallel), a_token_stays_cheap (generation), no_short_cut_for_gradients
-(path_length), both_ways_cure_blindness (bidirectional).
+Sentences of theirs that the post has too are judged where the post's are; outline.py has the places of each.
 """
 
 from statistics import fmean
@@ -15,6 +13,7 @@ from reruns.claims.base import COURSE, LESSON, UNDECIDED, apart, claim, decided,
     "A weight of 0.5 leaves about a millionth of a gradient after twenty steps, one of 1.5 makes it 3,325 times.",
     "decay",
     source=COURSE,
+    where="course 1.3",
 )
 def twenty_steps(decay):
     """About a millionth: within a factor of two."""
@@ -23,7 +22,12 @@ def twenty_steps(decay):
     return exactly(0.5e-6 < small < 2e-6 and round(large) == 3325), f"{small:.7f} and {large:,.0f} after 20 steps"
 
 
-@claim("If the dominant eigenvalue of W_h is greater than 1, gradients explode.", "vanishing", source=COURSE)
+@claim(
+    "If the dominant eigenvalue of W_h is greater than 1, gradients explode.",
+    "vanishing",
+    source=COURSE,
+    where="course 4.2",
+)
 def above_one_explodes(vanishing):
     """In the course's network, which has tanh and reads inputs: more than ten times as large after fifty steps."""
     ends = {
@@ -35,7 +39,13 @@ def above_one_explodes(vanishing):
     return exactly(all(end > 10 for end in ends.values())), f"after 50 steps {figures}"
 
 
-@claim("In practice gradients vanish far more often than they explode.", "gates_trained", "explosions", source=COURSE)
+@claim(
+    "In practice gradients vanish far more often than they explode.",
+    "gates_trained",
+    "explosions",
+    source=COURSE,
+    where=("course 0.2", "course 4.4"),
+)
 def vanishing_is_common(gates_trained, explosions):
     """Far more: as shares they are more than a half apart, so that one network of ten doesn't decide.
 
@@ -93,7 +103,12 @@ def losses(runs: list[dict]) -> str:
     return span([run["loss"] for run in runs if not came_apart(run)], ".2f")
 
 
-@claim("Exploding gradients show up, with tanh, as loss suddenly spiking to NaN.", "explosions", source=COURSE)
+@claim(
+    "Exploding gradients show up, with tanh, as loss suddenly spiking to NaN.",
+    "explosions",
+    source=COURSE,
+    where="course 4.3",
+)
 def tanh_ends_in_nan(explosions):
     """At the usual rate of learning or at a larger one, not clipped. It is refuted only by gradients that did explode,
     with a norm above 100, of which none showed up so.
@@ -135,6 +150,7 @@ def of_paths(cell_path: dict, state: str) -> dict[str, dict]:
     "The dependence of the gates themselves on C_{t-1} is comparatively minor, over fifty steps.",
     "cell_path",
     source=COURSE,
+    where="course 5.1",
 )
 def gates_are_minor(cell_path):
     """What comes by it from fifty steps back, the difference of the gradients with it and without, is less than half
@@ -164,7 +180,9 @@ def carried_by_the_cell(cell_path: dict, states: tuple[str, ...], steps: int) ->
     return each([share > 0.5 for share in shares.values()]), f"the share of the cell alone, {steps} back: {figures}"
 
 
-@claim("∂C_t/∂C_{t-1} ≈ f_t, just the forget gate: so it is over one step.", "cell_path", source=COURSE)
+@claim(
+    "∂C_t/∂C_{t-1} ≈ f_t, just the forget gate: so it is over one step.", "cell_path", source=COURSE, where="course 5.2"
+)
 def the_cell_carries_one_step(cell_path):
     """The input two steps back: one step lies between the cell that has read it and the last."""
     return carried_by_the_cell(cell_path, ("untrained", "trained"), 2)
@@ -174,6 +192,7 @@ def the_cell_carries_one_step(cell_path):
     "∂C_t/∂C_{t-1} ≈ f_t, just the forget gate: so it is over fifty steps in untrained networks.",
     "cell_path",
     source=COURSE,
+    where=("course 0.3", "course 5.2"),
 )
 def the_cell_carries_untrained(cell_path):
     return carried_by_the_cell(cell_path, ("untrained",), 50)
@@ -183,6 +202,7 @@ def the_cell_carries_untrained(cell_path):
     "∂C_t/∂C_{t-1} ≈ f_t, just the forget gate: so it is over fifty steps in networks trained on text.",
     "cell_path",
     source=COURSE,
+    where=("course 0.3", "course 5.2"),
 )
 def the_cell_carries_trained(cell_path):
     return carried_by_the_cell(cell_path, ("trained",), 50)
@@ -192,6 +212,7 @@ def the_cell_carries_trained(cell_path):
     "With f near 1 the gradient along the cell neither shrinks nor grows: a constant error carousel.",
     "cell_path",
     source=LESSON,
+    where=("course 5.3", "lesson 3"),
 )
 def constant_carousel(cell_path):
     """Near 1: a forget bias of 7, f = 0.999. Along the cell, which is the carousel, as much comes from fifty steps back
@@ -208,6 +229,7 @@ def constant_carousel(cell_path):
     "An LSTM has about four times the parameters of a plain RNN, a GRU about three times.",
     "cells_table",
     source=COURSE,
+    where="course 6.3",
 )
 def three_and_four(cells_table):
     ratios = {name: cells_table["layers"][name]["relative_to_RNN"] for name in ("LSTM", "GRU")}
@@ -219,6 +241,7 @@ def three_and_four(cells_table):
     "A GRU has fewer parameters and fewer multiplications per step than an LSTM, and less to carry.",
     "cells_table",
     source=COURSE,
+    where=("course 4.7", "course 8.2"),
 )
 def gru_is_lighter(cells_table):
     gru, lstm = (cells_table["layers"][name] for name in ("GRU", "LSTM"))
@@ -227,7 +250,7 @@ def gru_is_lighter(cells_table):
     return exactly(all(gru[name] < lstm[name] for name in what)), figures
 
 
-@claim("A GRU trains faster than an LSTM.", "char_models", source=COURSE)
+@claim("A GRU trains faster than an LSTM.", "char_models", source=COURSE, where="course 8.2")
 def gru_is_faster(char_models):
     runs = [run for run in char_models["runs"] if "diverged_at_step" not in run]
     seconds = {cell: [run["seconds"] for run in runs if run["cell"] == cell] for cell in ("GRU", "LSTM")}
@@ -239,6 +262,7 @@ def gru_is_faster(char_models):
     "Across a sequence RNN, LSTM and GRU can't be computed in parallel, a Transformer can.",
     "cells_table",
     source=COURSE,
+    where=("course 3.1", "course 6.1"),
 )
 def only_transformers_are_parallel(cells_table):
     steps = {name: row["sequential_steps"] for name, row in cells_table["layers"].items()}
@@ -253,6 +277,7 @@ def only_transformers_are_parallel(cells_table):
     "cells_table",
     "path_length",
     source=COURSE,
+    where="course 3.1",
 )
 def no_recurrence_at_once(cells_table, path_length):
     """Counted: as many operations wait for one another as there are steps. A scan is for other recurrences."""

@@ -12,7 +12,7 @@ LONGEST = 2560  # steps: as far as it was tried
 IDENTITY = "RNN, identity"
 
 
-@claim("A vanilla RNN gives up somewhere around 10 to 20 steps.", "recall", source=COURSE)
+@claim("A vanilla RNN gives up somewhere around 10 to 20 steps.", "recall", source=COURSE, where="course 4.6")
 def plain_gives_up(recall):
     """The longest delay that it learned is 10 or 20. Further refutes it; shorter does where the budget isn't why."""
     reach = reach_of(recall, "RNN")
@@ -21,7 +21,9 @@ def plain_gives_up(recall):
     return decided(right, wrong), reaches(recall, "RNN")
 
 
-@claim("It fails silently: a vanilla RNN that learns nothing doesn't crash.", "recall", source=COURSE)
+@claim(
+    "It fails silently: a vanilla RNN that learns nothing doesn't crash.", "recall", source=COURSE, where="course 4.5"
+)
 def fails_silently(recall):
     """Where the delay wasn't learned, every training that didn't solve it ends with a finite loss, and guesses: at most
     four standard deviations of 1,000 tests above a half are right.
@@ -42,6 +44,7 @@ def fails_silently(recall):
     "A network can't learn long-range dependencies because the learning signal never arrives intact.",
     "recall",
     source=COURSE,
+    where=("course 1.4", "course 8.1"),
 )
 def no_signal_no_learning(recall):
     """Then it is what arrives that tells who learns. Recurrent cells and seeds of one delay, one of which solves it at
@@ -67,7 +70,7 @@ def no_signal_no_learning(recall):
     return decided(share >= 0.9, share <= 0.5), figures
 
 
-@claim("The network can learn to keep the highway open.", "recall", source=COURSE)
+@claim("The network can learn to keep the highway open.", "recall", source=COURSE, where="course 5.4")
 def gates_learn_to_open(recall):
     """Of the cells whose gate that keeps isn't set near 1 beforehand, those that learned 20 steps or more have opened
     it: its mean over units and steps is 0.05 higher. Refuted where it is lower in all of them.
@@ -83,7 +86,12 @@ def gates_learn_to_open(recall):
     return verdict, f"the gate's mean after less before: {figures}"
 
 
-@claim("Gating stretches that to several hundred steps: LSTM and GRU as torch draws them.", "recall", source=COURSE)
+@claim(
+    "Gating stretches that to several hundred steps: LSTM and GRU as torch draws them.",
+    "recall",
+    source=COURSE,
+    where=("course 5.8", "lesson 4"),
+)
 def gates_stretch_as_drawn(recall):
     """Several hundred: a delay of 320 or more, of both."""
     reach = {name: reach_of(recall, name) for name in ("LSTM", "GRU")}
@@ -96,6 +104,7 @@ def gates_stretch_as_drawn(recall):
     "Gating stretches that to several hundred steps: with the bias of the gate that keeps set for it.",
     "recall",
     source=COURSE,
+    where=("course 5.8", "lesson 4"),
 )
 def gates_stretch_with_a_bias(recall):
     """Each of three ways to set it; cannot be told where some do and some don't."""
@@ -107,6 +116,7 @@ def gates_stretch_with_a_bias(recall):
     "A vanilla RNN has no mechanism to stop the highway closing: started at the identity it has no longer reach.",
     "recall",
     source=COURSE,
+    where="course 5.5",
 )
 def plain_cannot_be_helped(recall):
     """Longer: twice the delay, or more. One start that helps refutes it; other starts weren't tried."""
@@ -116,7 +126,7 @@ def plain_cannot_be_helped(recall):
     return verdict, reaches(recall, "RNN", IDENTITY)
 
 
-@claim("With poor initialisation LSTMs still degrade.", "recall", source=COURSE)
+@claim("With poor initialisation LSTMs still degrade.", "recall", source=COURSE, where="course 5.6")
 def poor_starts_degrade(recall):
     """A forget bias of -5 against one of 3: less than half of the reach, and the budget isn't why. It is refuted only
     where the good start learned something, and would plainly not have learned more.
@@ -127,7 +137,7 @@ def poor_starts_degrade(recall):
     return verdict, reaches(recall, "LSTM, forget bias -5", "LSTM, forget bias 3")
 
 
-@claim("Over thousands of steps LSTMs still degrade.", "recall", source=COURSE)
+@claim("Over thousands of steps LSTMs still degrade.", "recall", source=COURSE, where="course 5.7")
 def thousands_are_too_far(recall):
     """The longest delay tried is 2,560. One start that learned it refutes the sentence; it holds if none does, of which
     every start has to be told.
@@ -137,7 +147,13 @@ def thousands_are_too_far(recall):
     return decided(not far and all(map(is_told, starts.values())), far), reaches(recall, *starts)
 
 
-@claim("A Transformer's useful range is any distance, by a path of length one.", "recall", "path_length", source=COURSE)
+@claim(
+    "A Transformer's useful range is any distance, by a path of length one.",
+    "recall",
+    "path_length",
+    source=COURSE,
+    where="course 6.2",
+)
 def any_distance(recall, path_length):
     """As far as it was tried, 2,560 steps; and what arrives from 1,023 tokens back is above 10^-4 for every seed."""
     reach, powers = reach_of(recall, "Transformer"), path_length["at_token_1"]["attention"]
@@ -146,7 +162,7 @@ def any_distance(recall, path_length):
     return together(decided(learned, not learned and is_told(reach)), exactly(min(powers) > -4)), figures
 
 
-@claim("A GRU performs roughly as well as an LSTM.", "char_models", "recall", source=COURSE)
+@claim("A GRU performs roughly as well as an LSTM.", "char_models", "recall", source=COURSE, where="course 4.8")
 def gru_is_comparable(char_models, recall):
     """Their best bits per character 2% apart or less, whatever the seeds; and of one bit neither learns more than twice
     the other's delay, as torch draws them and with chrono.
@@ -167,6 +183,7 @@ def gru_is_comparable(char_models, recall):
     "In an RNN older information simply gets overwritten as the state churns.",
     "recall_why",
     source=LESSON,
+    where=("course 1.1", "lesson 1"),
 )
 def the_state_forgets(recall_why):
     """Started at the identity and trained on one bit: it does if those that have solved the task still lose one bit in

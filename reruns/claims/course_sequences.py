@@ -21,6 +21,7 @@ def moved(ten_words_back: dict, words: int, *models: str) -> list[float]:
     "n-grams and HMMs could not use context from ten words back, let alone a hundred.",
     "ten_words_back",
     source=COURSE,
+    where="course 2.1",
 )
 def counting_is_short_sighted(ten_words_back):
     """Less than a millionth of the probability moves."""
@@ -37,6 +38,7 @@ def counting_is_short_sighted(ten_words_back):
     " plain RNN does.",
     "ten_words_back",
     source=COURSE,
+    where="course 2.2",
 )
 def lstm_looks_back(ten_words_back):
     """A thousandth of the probability or more moves, and a hundred times what moves in the plain RNN. They had a fifth
@@ -65,7 +67,7 @@ def learned_at(run: dict) -> float:
     return next((step for step, right in looks if right >= LEAST_WANTED), float("inf"))
 
 
-@claim("Teacher forcing makes training converge much faster.", "teacher_forcing", source=COURSE)
+@claim("Teacher forcing makes training converge much faster.", "teacher_forcing", source=COURSE, where="course 7.1")
 def forcing_is_faster(teacher_forcing):
     """Half the steps that a decoder takes on its own digits, or fewer, until 90% of its own writing is right. One that
     never gets there takes at least all the steps that it was given.
@@ -80,7 +82,10 @@ def forcing_is_faster(teacher_forcing):
 
 
 @claim(
-    "Under teacher forcing a decoder is easier to compute in parallel across timesteps.", "cells_table", source=COURSE
+    "Under teacher forcing a decoder is easier to compute in parallel across timesteps.",
+    "cells_table",
+    source=COURSE,
+    where="course 7.2",
 )
 def forcing_is_parallel(cells_table):
     """With all inputs known beforehand fewer operations wait for one another than there are timesteps. A recurrent
@@ -103,6 +108,7 @@ def forcing_spares_the_writing(teacher_forcing):
     "A model trained on true digits does worse on its own, and practice on its own cures that.",
     "teacher_forcing",
     source=COURSE,
+    where="course 7.3",
 )
 def exposure_bias(teacher_forcing):
     """Digits right reading true ones less those reading its own: above 0 after teacher forcing, less after practice.
@@ -119,7 +125,7 @@ def exposure_bias(teacher_forcing):
     return together(each([forced > 0 for forced, _ in gaps]), cured), f"{told} of {len(gaps)}"
 
 
-@claim("Small errors early in generation can compound.", "teacher_forcing", source=COURSE)
+@claim("Small errors early in generation can compound.", "teacher_forcing", source=COURSE, where="course 7.4")
 def errors_compound(teacher_forcing):
     """After teacher forcing a wrong digit is put in the place of the first one read: of the digits from the third on
     one in a hundred more is wrong than without. The second reads the wrong one itself.
@@ -133,7 +139,7 @@ def errors_compound(teacher_forcing):
     return each(compounds), f"wrong from the third digit on, after a wrong first and without: {figures}"
 
 
-@claim("CTC needs no frame-level labels to learn to transcribe.", "ctc_digits", source=COURSE)
+@claim("CTC needs no frame-level labels to learn to transcribe.", "ctc_digits", source=COURSE, where="course 7.6")
 def no_frame_labels(ctc_digits):
     """At the last epoch at most two labels in a hundred more are wrong than with a label for each frame."""
     runs = [run for run in ctc_digits["runs"] if run["order"] == "forwards" and "diverged_at_step" not in run]
@@ -146,6 +152,7 @@ def no_frame_labels(ctc_digits):
     "CTC's single forward pass has the lower latency, no decoder generating token by token.",
     "latency",
     source=COURSE,
+    where="course 7.8",
 )
 def one_pass_is_faster(latency):
     both, attention = (latency["ms"][name] for name in ("CTC, both ways", "attention"))
@@ -156,7 +163,7 @@ def one_pass_is_faster(latency):
     return verdict, f"ms after the last frame, CTC both ways and attention, by digits: {figures}"
 
 
-@claim("CTC serves real-time recognition: it can write while it hears.", "latency", source=COURSE)
+@claim("CTC serves real-time recognition: it can write while it hears.", "latency", source=COURSE, where="course 7.8")
 def ctc_streams(latency):
     """Hearing one way: a digit is written within 14 frames of its end, a digit's mean length, fewer than 10% wrong. It
     can't be told where this fails while the last fifth of the epochs still made 0.02 of the labels right.

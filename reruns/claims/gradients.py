@@ -59,7 +59,7 @@ def ends(vanishing: dict, activation: str, inputs: bool = True) -> dict[float, f
     " grows to 120 at 1.1.",
     "vanishing",
     source=POST,
-    where=("intro 1", "vanishing 1", "takeaway 2"),
+    where=("intro 1", "vanishing 1", "takeaway 2", "course 0.1", "lesson 2"),
 )
 def radius_decides(vanishing):
     linear = ends(vanishing, "linear")
@@ -72,7 +72,7 @@ def radius_decides(vanishing):
     " it grows.",
     "vanishing",
     source=POST,
-    where=("vanishing 2", "takeaway 2"),
+    where=("vanishing 2", "takeaway 2", "course 4.1"),
 )
 def tanh_shrinks_faster(vanishing):
     """A millionth: within a factor of three."""
@@ -132,7 +132,7 @@ def at_50(gates: dict) -> dict[str, float]:
     "Fifty steps back nothing arrives of a plain cell's gradient: some 1e-17.",
     "gates",
     source=POST,
-    where=("gates 1", "takeaway 2"),
+    where=("gates 1", "takeaway 2", "course 4.1"),
 )
 def plain_cell_loses_all(gates):
     """Some 1e-17: of that power of ten."""
@@ -221,6 +221,7 @@ def gates_reach_dozens(recall, gates):
     "Reading both ways shows a tagger what comes after; it carries no gradient any further.",
     "bidirectional",
     source=COURSE,
+    where="course 3.2",
 )
 def both_ways_cure_blindness(bidirectional):
     """Right by guessing alone: at most four standard deviations of 2,000 tests above a forward reader's ceiling."""

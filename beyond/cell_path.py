@@ -17,24 +17,27 @@ has from its own input stays. The networks are those of gates.py, untrained, the
 
 Prints, at the end:
 
-    of the gradient 50 steps back: the share that the cell alone carries, and with the candidate
-    GRU, default         untrained : 8.6e-04, 1.0e+00
-    GRU, update bias +1  untrained : 5.7e-02, 9.9e-01
-    LSTM, forget bias 0  untrained : 1.0e-03, 1.4e+00
-    LSTM, forget bias 1  untrained : 1.1e-02, 1.2e+00
-    LSTM, forget bias 3  untrained : 8.7e-02, 9.7e-01
-    GRU                  untrained : 5.6e-03, 9.6e-01 (text)
-    GRU                  trained   : 2.6e-01, 7.1e-01 (text)
-    LSTM                 untrained : 1.1e-02, 1.1e+00 (text)
-    LSTM                 trained   : 1.5e-01, 1.1e+00 (text)
-    LSTM, forget bias 1  untrained : 2.1e-02, 9.3e-01 (text)
-    LSTM, forget bias 1  trained   : 1.2e-01, 8.0e-01 (text)
+    of the gradient 50 steps back: the share that the cell alone carries, and with the candidate;
+    how far the gradient with the gates cut is from the full one, in parts of it
+    GRU, default         untrained : 8.6e-04, 1.0e+00; 0.29
+    GRU, update bias +1  untrained : 5.7e-02, 9.9e-01; 0.19
+    LSTM, forget bias 0  untrained : 1.0e-03, 1.4e+00; 0.33
+    LSTM, forget bias 1  untrained : 1.1e-02, 1.2e+00; 0.30
+    LSTM, forget bias 3  untrained : 8.7e-02, 9.7e-01; 0.20
+    LSTM, forget bias 7  untrained : 2.7e-01, 1.0e+00; 0.23
+    GRU                  untrained : 5.6e-03, 9.6e-01; 0.30 (text)
+    GRU                  trained   : 2.6e-01, 7.1e-01; 0.95 (text)
+    LSTM                 untrained : 1.1e-02, 1.1e+00; 0.34 (text)
+    LSTM                 trained   : 1.5e-01, 1.1e+00; 0.60 (text)
+    LSTM, forget bias 1  untrained : 2.1e-02, 9.3e-01; 0.32 (text)
+    LSTM, forget bias 1  trained   : 1.2e-01, 8.0e-01; 0.62 (text)
 
-In the untrained networks more than nine tenths of what comes from fifty steps back didn't come through the cell alone.
-The gates' dependence is minor indeed: cut it, and 0.7 to 1.4 times as much arrives. It is the candidate that the course
-forgets, and its way leads through a matrix and two tanh. With a forget bias of 3 the gradient even grows from 10 steps
-to 50, which no product of forget gates can do. A little training on text makes the cell's part larger, 12 to 26 % where
-it was 0.6 to 2 %, but most still comes by the candidate.
+In the untrained networks most of what comes from fifty steps back didn't come through the cell alone, even where a bias
+of 7 holds the forget gates at 0.999. The gates' own dependence is minor there: without it the gradient is 0.2 to 0.3 of
+its size away from the full one. It is the candidate that the course forgets, and its way leads through a matrix and two
+tanh. With a forget bias of 3 the gradient even grows from 10 steps to 50, which no product of forget gates can do. A
+little training on text makes the cell's part larger, 12 to 26 % where it was 0.6 to 2 %, but most still comes by the
+candidate; and the gates' part is minor no more, 0.6 to 0.95.
 
 A little over 150 lines because a cell is written out twice, to be cut.
 
@@ -53,14 +56,16 @@ import charlm
 import corpus
 import gates
 from lab import plots, script, trainings
+from lab.errors import UserError
 from layers import char_rnn
 
 PATHS = ["full", "gates cut", "cell alone"]
 STEPS_BACK = gates.STEPS_BACK  # of which the last is looked at most: 50
+OPEN = 7  # a forget bias that holds the gate at 0.999
 UNTRAINED = {  # the cell, and the bias of the gate that keeps
     "GRU, default": (nn.GRU, None),
     f"GRU, update bias {gates.UPDATE_BIAS:+}": (nn.GRU, gates.UPDATE_BIAS),
-    **{f"LSTM, forget bias {bias}": (nn.LSTM, bias) for bias in gates.FORGET_BIASES},
+    **{f"LSTM, forget bias {bias}": (nn.LSTM, bias) for bias in [*gates.FORGET_BIASES, OPEN]},
 }
 TRAINED = {"GRU": ("GRU", None), "LSTM": ("LSTM", None), "LSTM, forget bias 1": ("LSTM", 1.0)}
 TEXT_SEEDS, TEXT_STEPS = range(3), 400
@@ -104,11 +109,22 @@ def gru(layer, x, for_gates, for_candidate):
     return h
 
 
-def gradient_sizes(layer, x, path):
-    """The gradient that the sum of the last state sends to the inputs 1, 2, … steps back: the median sequence's."""
+def gradient(layer, x, path):
+    """What the sum of the last state sends to the inputs 1, 2, … steps back: (time, batch, input)."""
     x = x.detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(last_state(layer, x, path).sum(), x)
-    return gradient.norm(dim=2).flip(0).median(dim=1).values  # (time,)
+    return torch.autograd.grad(last_state(layer, x, path).sum(), x)[0].flip(0)
+
+
+def sizes(layer, x):
+    """The size of the gradient along each path at every step back, the median sequence's: (time,) each.
+
+    And how far the gradient with the gates cut is from the full one, in parts of the latter: sizes can agree where
+    directions don't.
+    """
+    found = {path: gradient(layer, x, path) for path in PATHS}
+    seen = {path: each.norm(dim=2) for path, each in found.items()}  # (time, batch)
+    seen["difference"] = (found["full"] - found["gates cut"]).norm(dim=2) / seen["full"]
+    return {name: each.median(dim=1).values for name, each in seen.items()}
 
 
 def untrained():
@@ -116,16 +132,15 @@ def untrained():
     found = {}
     for name, (cell, bias) in UNTRAINED.items():
         nets = [gates.build(cell, bias, seed) for seed in gates.SEEDS]
-        for path in PATHS:
-            sizes = torch.stack([gradient_sizes(net, x.transpose(0, 1), path) for net, x in nets])  # (seed, time)
-            found.setdefault(name, {})[path] = sizes.median(dim=0).values
+        seen = [sizes(net, x.transpose(0, 1)) for net, x in nets]
+        found[name] = {path: torch.stack([one[path] for one in seen]).median(dim=0).values for path in seen[0]}
     return found
 
 
 def look(model, windows):
     """The gradient along each path at every step back, as a character model reads windows (time, batch)."""
     layer, x = model.rnn.double(), model.embedding(windows).double()
-    return {path: gradient_sizes(layer, x, path)[: STEPS_BACK[-1]].tolist() for path in PATHS}
+    return {path: each[: STEPS_BACK[-1]].tolist() for path, each in sizes(layer, x).items()}
 
 
 def train(config, checkpoint):
@@ -142,6 +157,9 @@ def train(config, checkpoint):
 def measure(arguments):
     torch.set_num_threads(1)  # products this small take longer if threads must wait for each other
     text, where = charlm.read(arguments)
+    if len(text.validation) < charlm.WINDOW:
+        has = script.counted(len(text.validation), "character")
+        raise UserError(f"the validation text has {has}: a window takes {charlm.WINDOW}")
     settings = {"steps": arguments.steps, "hidden": gates.WIDTH, **where}
     models = [(name, seed) for name in TRAINED for seed in TEXT_SEEDS]
     configs = [charlm.Config(TRAINED[name][0], seed, forget_bias=TRAINED[name][1], **settings) for name, seed in models]
@@ -166,7 +184,8 @@ def medians(runs):
     runs = [run for run in runs if "trained" in run]
     return {
         state: {
-            path: [median(each) for each in zip(*(run[state][path] for run in runs), strict=True)] for path in PATHS
+            path: [median(each) for each in zip(*(run[state][path] for run in runs), strict=True)]
+            for path in runs[0][state]
         }
         for state in ("untrained", "trained")
         if runs
@@ -177,18 +196,19 @@ def tell(found):
     steps_back = found["steps_back"]
     yield f"gradient reaching the input {' / '.join(map(str, steps_back))} steps back, untrained: {', '.join(PATHS)}"
     for name, paths in found["every_step"].items():
-        for path, sizes in paths.items():
-            shown = " / ".join(f"{sizes[steps - 1]:.1e}" for steps in steps_back)
+        for path in PATHS:
+            shown = " / ".join(f"{paths[path][steps - 1]:.1e}" for steps in steps_back)
             yield f"{name:<20} {path:<10}: {shown}"
     yield ""
     last, text_steps = steps_back[-1], found["text_steps"]
     yield f"{last} steps back on the validation text, before and after {text_steps:,} steps of training"
     for name, states in found["on_text"].items():
         for state, paths in states.items():
-            shown = ", ".join(f"{path} {sizes[last - 1]:.1e}" for path, sizes in paths.items())
+            shown = ", ".join(f"{path} {paths[path][last - 1]:.1e}" for path in PATHS)
             yield f"{name:<20} {state:<10}: {shown}"
     yield ""
-    yield f"of the gradient {last} steps back: the share that the cell alone carries, and with the candidate"
+    yield f"of the gradient {last} steps back: the share that the cell alone carries, and with the candidate;"
+    yield "how far the gradient with the gates cut is from the full one, in parts of it"
     for name, paths in found["every_step"].items():
         yield f"{name:<20} untrained : {told_shares(paths, last)}"
     for name, states in found["on_text"].items():
@@ -198,7 +218,7 @@ def tell(found):
 
 def told_shares(paths, back):
     full, gates_cut, alone = (paths[path][back - 1] for path in PATHS)
-    return f"{alone / full:.1e}, {gates_cut / full:.1e}"
+    return f"{alone / full:.1e}, {gates_cut / full:.1e}; {paths['difference'][back - 1]:.2f}"
 
 
 def draw(found):
@@ -209,8 +229,8 @@ def draw(found):
     figure, grid = plots.subplots(2, columns, size=(3.4 * columns, 7.4), sharey=True, squeeze=False)
     for row, networks in zip(grid, (above, below), strict=True):
         for axes, (name, paths) in zip(row, networks.items(), strict=False):
-            for path, sizes in paths.items():
-                axes.semilogy(range(1, 1 + len(sizes)), sizes, label=path)
+            for path in PATHS:
+                axes.semilogy(range(1, 1 + len(paths[path])), paths[path], label=path)
             axes.set(xlabel="steps back", title=name)
         for axes in row[len(networks) :]:
             axes.set_axis_off()

@@ -3,10 +3,11 @@
 Three measurements.
 
 1. A plain RNN learns characters by stochastic gradient descent, with rectified units, as Le et al. (2015) use them, and
-   with tanh: five seeds, without clipping and with the gradient's norm clipped at 1. A state of rectified units has no
-   bound, so that a step too large can make the next loss infinite. One of tanh can't be above 1.
+   with tanh, which is tried at larger learning rates too: five seeds, without clipping and with the gradient's norm
+   clipped at 1. A state of rectified units has no bound, so that a step too large can make the next loss infinite. One
+   of tanh can't be above 1.
 2. The post's character models (charlm.py), one seed, 600 steps: not clipped, and clipped at 0.1, 1 and 10. How often
-   was the norm above the limit, and what do the models have of it?
+   was the norm above the limit, and how well do the models predict?
 3. The post's reversers, from what reverse.py has saved: how often clipping acted. Those of forty digits, from what
    reverse_40_longer.py and reverse_40_unclipped.py have saved: what it cost.
 
@@ -18,6 +19,7 @@ Sources: KnowML's course page "Sequence Modeling Pre-Transformer", section 4, fo
 (2013) for clipping; Le, Jaitly and Hinton (2015) for rectified units.
 """
 
+import math
 from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import fmean, median
@@ -35,8 +37,9 @@ from lab.errors import Diverged, UserError, note
 from layers.char_rnn import CELLS, EMBEDDING, evaluate
 
 UNITS = {"rectified": "relu", "tanh": "tanh"}
+PLAIN = [("rectified", 0.5), ("tanh", 0.5), ("tanh", 5.0), ("tanh", 50.0)]  # units and learning rates
 CLIPS = [None, 1.0]  # of the plain RNN
-RATE, PLAIN_STEPS, WIDTH, BATCH = 0.5, 600, 64, 32  # stochastic gradient descent; units; windows a step
+PLAIN_STEPS, WIDTH, BATCH = 600, 64, 32  # of stochastic gradient descent; units; windows a step
 SEEDS = range(5)
 LAST = 50  # steps whose mean loss is told
 CHAR_STEPS, CHAR_CLIPS, CHAR_SEED = 600, [None, 0.1, 1.0, 10.0], 0
@@ -50,6 +53,7 @@ class Plain:
     """One training of a plain RNN."""
 
     units: str  # of UNITS
+    rate: float  # of stochastic gradient descent
     clip: float | None  # largest norm of the gradient
     seed: int  # of weights and windows
     text: str  # fingerprint of the text
@@ -58,7 +62,7 @@ class Plain:
     device: str = "cpu"  # where it is trained; not recorded
 
     def __str__(self):
-        return f"{self.units} RNN, {told_clip(self.clip)}, seed {self.seed}"
+        return f"{self.units} RNN, rate {self.rate:g}, {told_clip(self.clip)}, seed {self.seed}"
 
     @property
     def cost(self):
@@ -97,14 +101,15 @@ def train_plain(config, checkpoint):
         batch = charlm.windows(ids, generator, BATCH)
         return F.cross_entropy(model(batch[:-1]).flatten(0, 1), batch[1:].flatten())
 
-    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    optimizer = torch.optim.SGD(model.parameters(), lr=config.rate)
     generator = torch.Generator().manual_seed(config.seed)
     training = Descent(model, optimizer, loss_on, generator, config, checkpoint)
     losses, norms, ended = descended(training)
+    last = losses[-LAST:] or [math.nan]  # where not even the first loss was finite
     return {name: value for name, value in trainings.settings(config).items() if name not in ("text", "data")} | {
         "not_finite_at_step": ended,
-        "loss": fmean(losses[-LAST:]),
-        "largest_norm": max(norms),
+        "loss": fmean(last),
+        "largest_norm": max(norms, default=math.nan),
         "losses": losses,
         "norms": norms,
     }
@@ -186,7 +191,7 @@ def measure(arguments):
     text, where = charlm.read(arguments)
     where["device"] = arguments.device
     shared = {name: where[name] for name in ("text", "data", "device")} | {"steps": min(arguments.steps, PLAIN_STEPS)}
-    plain = [Plain(units, clip, seed, **shared) for units in UNITS for clip in CLIPS for seed in SEEDS]
+    plain = [Plain(units, rate, clip, seed, **shared) for units, rate in PLAIN for clip in CLIPS for seed in SEEDS]
     steps = min(arguments.steps, CHAR_STEPS)
     characters = [charlm.Config(c, CHAR_SEED, steps=steps, clip=clip, **where) for c in CELLS for clip in CHAR_CLIPS]
     records = trainings.run(train, plain + characters, arguments)
@@ -207,18 +212,19 @@ def told_clip(clip):
 
 
 def tell(found):
-    yield f"a plain RNN on characters, gradient descent at a rate of {RATE}: seeds whose loss was not finite, and when;"
-    yield f"of the others: mean loss of the last {LAST} steps (nats), the largest norm of the gradient"
-    for units in UNITS:
+    yield "a plain RNN on characters, by gradient descent: seeds whose loss was not finite, and when;"
+    yield f"of the others: mean loss of the last {LAST} steps (nats); of all: the largest norm of the gradient"
+    for units, rate in PLAIN:
         for clip in CLIPS:
-            runs = [run for run in found["plain"] if (run["units"], run["clip"]) == (units, clip)]
+            of = units, rate, clip
+            runs = [run for run in found["plain"] if (run["units"], run["rate"], run["clip"]) == of]
             ended = [run["not_finite_at_step"] for run in runs if run["not_finite_at_step"]]
             whole = [run for run in runs if not run["not_finite_at_step"]]
             told = f"{len(ended)} of {len(runs)}" + (f" (step {', '.join(map(str, ended))})" if ended else "")
             if whole:
                 told += f"; loss {span([run['loss'] for run in whole])}"
-                told += f"; norms up to {max(run['largest_norm'] for run in whole):.1e}"
-            yield f"{units:<9} {told_clip(clip):<12}: {told}"
+            told += f"; norms up to {max(run['largest_norm'] for run in runs):.1e}"
+            yield f"{units:<9} rate {rate:<3g} {told_clip(clip):<12}: {told}"
     yield ""
     steps = found["characters"][0]["steps"]
     yield f"character models, {steps:,} steps, one seed: validation bits/char; the gradient's norm, median and largest;"

@@ -12,10 +12,11 @@ the weights are, but for the decoder's end, so it writes as many labels as there
 
 A reader who wants each digit as soon as it is spoken has to wait, too, for frames that haven't been heard. Both ways,
 and with attention, that is until the end. CTC that hears one way can write at any time, but when it does it learns by
-itself. So it is trained as ctc_digits.py trains both ways, three seeds, with about as many parameters: how many frames
-after a digit's end does it write it (before: negative), and how many more mistakes does it make?
+itself. So it is trained as ctc_digits.py trains both ways, for twice as long, three seeds, with about as many
+parameters: how many frames after a digit's end does it write it (before: negative), and how many more mistakes does it
+make?
 
-    python -m beyond.latency          not run at full length yet; about 2 min by the time of a step
+    python -m beyond.latency          not run at full length yet; about 6 min by the time of a step
 
 This script is longer than others because it measures time and waiting, of which the second takes training.
 
@@ -39,7 +40,7 @@ from beyond.ctc_digits import STEPS as STEPS_THERE
 from lab import devices, plots, script, timing, trainings
 from lab.descent import Descent
 from layers import cells
-from layers.ctc import BLANK
+from layers.ctc import BLANK, best_path
 from layers.encoder_decoder import reverse
 from layers.spoken_digits import FEATURES, LABELS, random_strings, speak
 from layers.transcribers import CTC, HIDDEN, Writer, error_rate
@@ -50,7 +51,8 @@ WARM_UP, RUNS = 3, 20
 RIVALS = ["CTC, one way", "CTC, both ways", "attention"]
 ONE_WAY = 70  # units of the GRU that hears one way, which then has about as many parameters as two of HIDDEN
 SEEDS = range(3)
-STEPS = EPOCHS_THERE["CTC", "forwards"] * STEPS_THERE
+EPOCH = STEPS_THERE  # steps between two looks at the mistakes
+STEPS = 2 * EPOCHS_THERE["CTC", "forwards"] * EPOCH  # what hears one way may take longer
 TIMED_SEED = 0
 
 
@@ -180,8 +182,9 @@ def train(config, checkpoint):
         return model.loss(*hear(random_strings(BATCH, length, draws), "forwards", draws, device))
 
     training = Descent(model, optimizer, loss_on, generator(config.seed, "training"), config, checkpoint)
-    for _ in training:
-        pass
+    for step in training:
+        if step % EPOCH == 0:
+            training.log(error=mistakes(model, speech, wanted))
     with torch.no_grad():
         paths = model(speech).argmax(2).cpu()  # (string, time)
     frames, segments = speech.frames.tolist(), speech.segments.cpu()
@@ -189,10 +192,17 @@ def train(config, checkpoint):
     return trainings.settings(config) | {
         "parameters": sum(p.numel() for p in model.parameters()),
         "seconds": training.seconds,
-        "label_error": error_rate([collapsed(row[:T]) for row, T in zip(paths, frames, strict=True)], wanted.tolist()),
+        "label_error": mistakes(model, speech, wanted),
+        "error_by_epoch": training.curve.get("error", []),
         "strings_right": len(waits) / len(wanted),
         "written_after_frames": median(wait for string in waits for wait in string) if waits else None,
     }
+
+
+@torch.no_grad()
+def mistakes(model, speech, wanted):
+    """The label error rate of what a model writes, greedily."""
+    return error_rate(best_path(model(speech).cpu(), speech.frames.cpu()), wanted.tolist())
 
 
 def written_after(paths, frames, segments, wanted):

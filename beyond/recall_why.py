@@ -2,16 +2,17 @@
 
 Two questions that recall.py leaves. The trainings are its own (layers/one_bit_training.py).
 
-Why does the LSTM, as torch draws it, fail at a delay of 20 steps, where a plain RNN doesn't? It is trained as there,
+What keeps the LSTM, as torch draws it, from learning a delay of 20 steps soon? It is trained as there,
 two seeds at each rate, and then with one thing changed: no noise after the bit, a tenth of the noise, eight times as
 many sequences a step, a forget bias of 1. Beside it stand the RNN and the GRU. Looked at are the gradient that reaches
 the state that has just read the bit, the gate that keeps, and how much of an untrained model's first step is about the
 bit at all.
 
-What does it cost to remember? A plain RNN whose recurrent weights start at the identity sends the gradient back almost
-whole. It is trained for 600 steps, not ending when it has solved the task. Bengio, Simard and Frasconi (1994) put the
-dilemma: to store a bit robustly the state has to fall back to where it was after every disturbance, and what makes
-disturbances shrink makes gradients shrink.
+What does it cost to remember? Bengio, Simard and Frasconi (1994) put the dilemma: to store a bit robustly the state has
+to fall back to where it was after every disturbance, and what makes disturbances shrink makes gradients shrink. A plain
+RNN whose recurrent weights start at the identity sends the gradient back almost whole. It is trained for 600 steps, not
+ending when it has solved the task, and beside it an LSTM whose forget bias is 3. The loss's own gradient shrinks in any
+model that is right and sure of it. So of these the gradient of the logit is told as well, which doesn't.
 
     python -m beyond.recall_why          not run at full length yet; about 5 min by the time of a step
 
@@ -21,10 +22,13 @@ difficult" (1994).
 
 from statistics import median
 
+import torch
+
 from beyond.recall import RATES, SEEDS, briefly, solved
-from lab import plots, script, trainings
-from layers.one_bit import NOISE
-from layers.one_bit_training import BATCH, SETTINGS, Config, train
+from lab import devices, plots, script, trainings
+from layers import one_bit_training
+from layers.one_bit import NOISE, gradient_at_first_state, sequences
+from layers.one_bit_training import BATCH, SETTINGS, TEST_SEED, Config
 
 DELAY, STEPS = 20, 6000
 TRIED = 2  # seeds at each rate
@@ -37,12 +41,43 @@ CASES = {  # the cell, and what differs from recall.py
     "LSTM, 8 times the batch": ("LSTM", {"batch": 8 * BATCH}),
     "LSTM, forget bias 1": ("LSTM, forget bias 1", {}),
 }
-ROBUST, ROBUST_DELAYS, ROBUST_SEEDS = "RNN, identity", [5, 10, 20, 40, 80], 3
+ROBUST, ROBUST_DELAYS, ROBUST_SEEDS = ["RNN, identity", "LSTM, forget bias 3"], [5, 10, 20, 40, 80], 3
+EVERY = 25  # steps between points of their curves
 ROBUST_SETTINGS = {"learning_rate": 0.001, "steps": 600, "batch": 64, "stops": False}  # recall.py's first edition
 UNDERFLOW = 1e-46  # where the figure shows a gradient that float32 can't hold
 
 KINDS = {"*": "trained"}
 KINDS |= {f"*.{name}": "setting" for name in SETTINGS}
+
+
+def train(config, checkpoint):
+    """A training of recall.py; of one that doesn't end when it is solved, the gradient of the logit too."""
+    if config.stops:
+        return one_bit_training.train(config, checkpoint)
+    fresh = torch.Generator().manual_seed(TEST_SEED + config.seed)
+    x, bit = sequences(fresh, config.delay, config.batch, config.noise, devices.trusted(config.device))
+    model = one_bit_training.build(config)
+    before = reach_back(model, x, bit)
+    training = one_bit_training.descent(model, config, checkpoint)
+    for step in training:
+        if step % EVERY == 0:
+            training.log(step=step, logit=reach_back(model, x, bit)["logit"])
+    after = reach_back(model, x, bit)
+    return trainings.settings(config) | {
+        "seconds": training.seconds,
+        "accuracy": one_bit_training.share_right(model, fresh, config, one_bit_training.TESTED),
+        **{f"{name}_before": value for name, value in before.items()},
+        **{f"{name}_after": value for name, value in after.items()},
+        "curve": {name: training.curve.get(name, []) for name in ("step", "logit")},
+    }
+
+
+def reach_back(model, x, bit):
+    """The size of the gradient at the state that has just read the bit, of the loss and of the logit: means."""
+    first = [part.detach().requires_grad_() for part in model.first(x)]
+    gradients = torch.autograd.grad(model(x[1:], first).sum(), first)
+    logit = torch.cat(gradients, dim=2)[0].cpu().double().norm(dim=1).mean().item()
+    return {"gradient": gradient_at_first_state(model, x, bit), "logit": logit}
 
 
 def measure(arguments):
@@ -54,11 +89,12 @@ def measure(arguments):
         for seed in SEEDS[:TRIED]
     ]
     robust = [
-        Config(ROBUST, delay, seed, device=arguments.device, **ROBUST_SETTINGS)
+        Config(cell, delay, seed, device=arguments.device, **ROBUST_SETTINGS)
+        for cell in ROBUST
         for delay in ROBUST_DELAYS
         for seed in SEEDS[:ROBUST_SEEDS]
     ]
-    records = trainings.run(train, [config for _, config in cases] + robust, arguments, line=briefly)
+    records = trainings.run(train, [config for _, config in cases] + robust, arguments, line)
     runs = [{"case": name} | record for (name, _), record in zip(cases, records, strict=False)]
     return {"seeds": SEEDS[:ROBUST_SEEDS], "runs": runs, "robust": records[len(cases) :]}
 
@@ -67,8 +103,15 @@ def of_case(found, case):
     return [run for run in found["runs"] if run["case"] == case and "accuracy" in run]
 
 
-def of_delay(found, delay):
-    return [run for run in found["robust"] if run["delay"] == delay and "accuracy" in run]
+def robust_of(found, cell, delay):
+    return [run for run in found["robust"] if (run["cell"], run["delay"]) == (cell, delay) and "accuracy" in run]
+
+
+def line(run):
+    """What is told of a training as soon as it ends."""
+    if "solved_at" in run:
+        return briefly(run)
+    return f"{run['cell']}, delay {run['delay']}, seed {run['seed']}: {run['accuracy']:.3f} right"
 
 
 def size(number):
@@ -92,40 +135,46 @@ def tell(found):
                 told += "; {:.2f} -> {:.2f}".format(*medians(runs, "kept_before", "kept_after"))
             yield told
     yield ""
-    yield f"{ROBUST}, {ROBUST_SETTINGS['steps']} steps: right; gradient at h_1 before -> after training"
-    for delay in ROBUST_DELAYS:
-        if runs := of_delay(found, delay):
-            right, before, after = medians(runs, "accuracy", "gradient_before", "gradient_after")
-            yield f"delay {delay:>3}: {right:.3f}; {size(before)} -> {size(after)}"
+    yield f"{ROBUST_SETTINGS['steps']} steps: right; gradient at h_1 before -> after training, the logit's; the loss's"
+    for cell in ROBUST:
+        for delay in ROBUST_DELAYS:
+            if runs := robust_of(found, cell, delay):
+                (right,) = medians(runs, "accuracy")
+                logit, loss = (medians(runs, f"{of}_before", f"{of}_after") for of in ("logit", "gradient"))
+                told = "; ".join(f"{size(before)} -> {size(after)}" for before, after in (logit, loss))
+                yield f"{cell:<19} delay {delay:>3}: {right:.3f}; {told}"
 
 
 def draw(found):
-    """Left: the gradient along the LSTM's trainings, with and without noise. Right: the identity-started RNN's."""
-    figure, (left, right) = plots.subplots(1, 2, size=(11.0, 4.6))
+    """The gradient along trainings: left of the cases, right of the two that go on when the task is solved."""
+    figure, panels = plots.subplots(1, 1 + len(ROBUST), size=(15.0, 4.6))
     for number, case in enumerate(CASES):
         for first, run in enumerate(of_case(found, case)):
-            draw_curve(left, run["curve"], number, None if first else case)
-    for number, delay in enumerate(ROBUST_DELAYS):
-        for first, run in enumerate(of_delay(found, delay)):
-            curve = {name: [run[f"gradient_{name}"]] for name in ("before", "after")}
-            sizes = [*curve["before"], *run["curve"]["gradient"], *curve["after"]]
-            steps = [0, *run["curve"]["step"], run["steps"]]
-            draw_curve(right, {"step": steps, "gradient": sizes}, number, None if first else f"delay {delay}")
-    left.set_title(f"What reaches the bit along the trainings, a delay of {DELAY}")
-    right.set_title(f"{ROBUST}, trained on when the task is solved")
-    for axes in (left, right):
-        axes.set(yscale="log", xlabel="step", ylabel="size of the gradient at the first state")
+            curve = run["curve"]
+            draw_curve(panels[0], curve["step"], curve["gradient"], number, None if first else case)
+    for cell, axes in zip(ROBUST, panels[1:], strict=True):
+        for number, delay in enumerate(ROBUST_DELAYS):
+            for first, run in enumerate(robust_of(found, cell, delay)):
+                steps, sizes = [0, *run["curve"]["step"]], [run["logit_before"], *run["curve"]["logit"]]
+                draw_curve(axes, steps, sizes, number, None if first else f"delay {delay}")
+        axes.set(title=f"{cell}, trained on when it is solved", ylabel="gradient of the logit at the first state")
+    panels[0].set_title(f"What reaches the bit, a delay of {DELAY}")
+    panels[0].set_ylabel("gradient of the loss at the first state")
+    for axes in panels:
+        axes.set(yscale="log", xlabel="step")
         axes.legend(fontsize=8)
     return figure
 
 
-def draw_curve(axes, curve, number, label):
+def draw_curve(axes, steps, sizes, number, label):
     style = {"color": plots.COLOURS[number], "linestyle": plots.DASHES[number], "linewidth": 1.2, "label": label}
-    axes.plot(curve["step"], [value or UNDERFLOW for value in curve["gradient"]], **style)
+    axes.plot(steps, [size or UNDERFLOW for size in sizes], **style)
 
 
 def options(parser):
-    parser.add_argument("--steps", type=script.positive_int, default=STEPS, metavar="N", help="at most, of a training")
+    parser.add_argument(
+        "--steps", type=script.positive_int, default=STEPS, metavar="N", help="of a case's training, at most"
+    )
     parser.add_jobs()
     parser.add_device()
 

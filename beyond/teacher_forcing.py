@@ -222,7 +222,8 @@ def draw(found):
     for (length, attends), (curve, position) in zip(cases, grid.T, strict=True):
         for run in seq2seq.finished(found["runs"]):
             if (run["length"], run["attention"], run["seed"]) == (length, attends, SEEDS[0]):
-                (drawn,) = curve.plot(run["curve"]["step"], run["curve"]["right"], label=run["way"])
+                looks = run["curve"] or {"step": [], "right": []}  # none of a training shorter than EVERY
+                (drawn,) = curve.plot(looks["step"], looks["right"], label=run["way"])
                 places = range(1, length + 1)
                 position.plot(places, run["right_by_position"], label=run["way"])
                 disturbed = run["right_after_a_wrong_first"][1:]

@@ -58,7 +58,7 @@ class Places:
 
 def words_take(text):
     """How many characters so many words take in the validation text, with the spaces after them."""
-    each = len(text.validation) / len(text.validation.split())
+    each = len(text.validation) / max(1, len(text.validation.split()))
     return {words: round(words * each) for words in WORDS}
 
 
@@ -70,6 +70,8 @@ def places(text):
         raise UserError(
             f"the validation text has {script.counted(len(validation), 'character')}: a place takes {READ + 1}"
         )
+    if len(set(text.train)) < 2:
+        raise UserError("the training text is one character again and again: there is none to put in its place")
     starts = rng.integers(len(validation) - READ, size=PLACES)
     windows = validation[starts[:, None] + np.arange(READ)]
     replaced = {}

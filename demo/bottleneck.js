@@ -1,4 +1,4 @@
-// Panel 3: two models that reverse digits, one through a single state, one with attention.
+// The bottleneck: two models that reverse digits, one through a single state, one with attention.
 "use strict";
 
 const MOST_DIGITS = 20;

@@ -6,7 +6,9 @@ if (typeof EXPORTED === "undefined") {
 } else {
   readPanel();
   const showExperiment = signalPanel();
+  memoryPanel();
   bottleneckPanel();
+  ctcPanel();
   serialPanel();
   questionsPanel(showExperiment);
 }

@@ -20,6 +20,7 @@ import base64
 import json
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean, median
 
 import numpy as np
 import torch
@@ -28,11 +29,13 @@ import charlm
 import corpus
 import seq2seq
 import vanishing
+from beyond.ctc_digits import EXAMPLE, LONGEST
 from lab import results, script, trainings
 from lab.errors import SAVED, UserError
 from lab.results import Work, to_json, write_whole
 from layers import char_rnn
 from layers.encoder_decoder import Seq2Seq
+from layers.spoken_digits import SPOKEN
 
 MODELS = Path(__file__).resolve().parent / "models.js"
 PREFIX, SUFFIX = "const EXPORTED = ", ";\n"
@@ -41,6 +44,8 @@ CHARACTER_STEPS, DIGIT_STEPS = 12_000, 2_000
 LENGTHS = (1, 20)  # digits, the shortest and the longest
 SETTINGS = ("length", "attention", "seed", "steps", "learning_rate", "clip")  # of a model that reverses
 STATES = ["GRU", "Transformer, token 1"]  # of cells_table.py: what each keeps of a text of one token
+KEPT = "LSTM, forget bias 3"  # of cell_path.py: the cell whose path is quoted
+LABELS = "-0123456789"  # how the page writes what a frame of speech is, the blank first
 
 
 def train(config, checkpoint):
@@ -136,8 +141,9 @@ def draws():
 
 def figures(folder=SAVED):
     """What the page quotes of the outputs that are saved so far: it asks no question about the others."""
-    saved = {name for name in QUOTED if (folder / f"{name}.json").exists()}
-    return {name: QUOTED[name](results.load(name, folder)["results"]) for name in QUOTED if name in saved}
+    saved = [name for name in QUOTED if (folder / f"{name}.json").exists()]
+    quoted = {name: QUOTED[name](results.load(name, folder)["results"]) for name in saved}
+    return {name: figure for name, figure in quoted.items() if figure}
 
 
 def picked(*names):
@@ -152,21 +158,101 @@ def counting(found):
 
 def reversals(found):
     """The runs of reverse.py, each with its digits right by position."""
-    runs = map(picked("length", "attention", "seed", "digits_right", "sequences_right"), found["runs"])
+    scored = ("digits_right", "sequences_right", "teacher_forced_digits_right")
+    runs = map(picked("length", "attention", "seed", *scored), found["runs"])
     positions = map(picked("right_by_position"), found["details"])
     return {"runs": [run | by_position for run, by_position in zip(runs, positions, strict=True)]}
+
+
+def transcriptions(found):
+    """Of ctc_digits.py's last error rates, with greedy decoding, the means over seeds; what CTC says frame by frame."""
+    finished = [run for run in found["runs"] if "diverged_at_step" not in run]
+    cases = grouped(finished, lambda run: f"{run['model']}, {run['order']}")
+    ctc = cases["CTC, forwards"]
+    posteriors = next(run["example"]["posteriors"] for run in ctc if "example" in run)  # (time, label)
+    return {
+        "error": {case: fmean(run["error"]["greedy"][-1] for run in same) for case, same in cases.items()},
+        "frames_labelled": fmean(run["frames_labelled"] for run in ctc),
+        "frames_of_a_digit": fmean(SPOKEN),
+        "digits_tested": LONGEST,
+        "example": EXAMPLE,
+        "path": "".join(LABELS[row.index(max(row))] for row in posteriors),
+    }
+
+
+def one_bit(found):
+    """Each model at each delay: how many seeds learned to remember one bit, and the gradient that arrives there.
+
+    None for what an earlier edition of the experiment saved, which gave every model the same few steps.
+    """
+    if "reach" not in found:
+        return None
+    return {"reach": found["reach"], "delays": {cell: list(by_delay(found, cell)) for cell in found["reach"]}}
+
+
+def by_delay(found, cell):
+    """One model's delays in turn, its trainings with the usual budget told by their best learning rate."""
+    own = [run for run in found["runs"] if run["cell"] == cell]
+    for delay, same in sorted(grouped(own, lambda run: run["delay"]).items()):
+        usual = [run for run in same if run["steps"] == same[0]["steps"]]
+        rates = grouped(usual, lambda run: run["learning_rate"])
+        best = max(rates.values(), key=merit)
+        solved = steps_to_solve(best)
+        yield {
+            "delay": delay,
+            "solved": len(solved),
+            "tried": len(best if solved else usual),  # where none solved it, all rates were tried for nothing
+            "learning_rate": best[0]["learning_rate"],
+            "rates": len(rates),
+            "solved_at": median(solved) if solved else None,
+            "budget": same[0]["steps"],
+            "gradient_before": median_of(best, "gradient_before"),
+            "gradient_after": median_of(best, "gradient_after"),
+        }
+
+
+def steps_to_solve(runs):
+    return [run["solved_at"] for run in runs if run.get("solved_at")]
+
+
+def merit(runs):
+    """What a learning rate is chosen by: how many seeds solved it, then how few steps that took."""
+    steps = steps_to_solve(runs)
+    return len(steps), -median(steps or [0])
+
+
+def median_of(runs, name):
+    """Of the runs that have it; a training that diverged has no gradient."""
+    values = [run[name] for run in runs if name in run]
+    return median(values) if values else None
+
+
+def grouped(runs, key):
+    """Lists of runs by a key, in the order in which the keys come."""
+    groups = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run)
+    return groups
 
 
 QUOTED = {
     "vanishing": picked("gradient_size"),
     "gates": picked("gradient_size", "every_step"),
     "parallel": picked("sequence_length", "width", "GRU", "attention"),
-    "cells_table": lambda found: {"state_bytes": {name: found["layers"][name]["state_bytes"] for name in STATES}},
+    "cells_table": lambda found: {
+        "units": found["units"],
+        "state_bytes": {name: found["layers"][name]["state_bytes"] for name in STATES},
+        "parameters": {name: found["layers"][name]["parameters"] for name in ("RNN", "GRU", "LSTM")},
+    },
+    "cell_path": lambda found: {way: curve[-1] for way, curve in found["every_step"][KEPT].items()},
     "kneser_ney": lambda found: {name: min(kind["bits_per_char"]) for name, kind in counting(found).items()},
     "char_models": lambda found: {
-        "runs": [picked("cell", "seed", "validation_bits_per_char")(run) for run in found["runs"]]
+        "runs": [picked("cell", "seed", "steps", "validation_bits_per_char")(run) for run in found["runs"]]
     },
     "reverse": reversals,
+    "ctc": picked("labels_of_speech", "frames_of_speech", "paths_of_speech"),
+    "ctc_digits": transcriptions,
+    "recall": one_bit,
 }
 
 

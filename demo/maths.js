@@ -132,7 +132,9 @@ class TorchRandom {
 
 // ---- recurrent cells ------------------------------------------------------------------------------------------------
 // step(before, x) gives the next state; back(d, after, before) turns the gradient d = {h, c} at a state into that at the
-// state before, and adds the gradient at the cell's arguments: {h, c, a}. A state remembers its gates.
+// state before, and adds the gradient at the cell's arguments: {h, c, a}. A state remembers its gates. Gates can be held
+// at 1 (open) or 0 (shut), by name: then they are numbers, and since back has their slope as v (1 - v), which is 0 at
+// both, no gradient goes through them.
 
 /** vanishing.py's network: z_t = h_{t-1} W + inputs x_t with W = radius Q, and h_t = tanh(z_t), or z_t if linear. */
 function plainNetwork(Q, radius, linear, inputs) {
@@ -165,7 +167,7 @@ function elmanCell({ W_ih, W_hh, b_ih, b_hh }) {
 }
 
 /** torch's GRU: the gate u keeps the old state, and the reset r comes after the recurrent product q. */
-function gruCell({ W_ih, W_hh, b_ih, b_hh }) {
+function gruCell({ W_ih, W_hh, b_ih, b_hh }, held = {}) {
   const H = W_hh.columns;
   return {
     W_ih,
@@ -174,8 +176,8 @@ function gruCell({ W_ih, W_hh, b_ih, b_hh }) {
       const recurrent = product(W_hh, before.h, b_hh);
       const state = { h: zeros(H), r: zeros(H), u: zeros(H), n: zeros(H), q: recurrent.subarray(2 * H) };
       for (let i = 0; i < H; i++) {
-        state.r[i] = sigmoid(z[i] + recurrent[i]);
-        state.u[i] = sigmoid(z[H + i] + recurrent[H + i]);
+        state.r[i] = held.r ?? sigmoid(z[i] + recurrent[i]);
+        state.u[i] = held.u ?? sigmoid(z[H + i] + recurrent[H + i]);
         state.n[i] = Math.tanh(z[2 * H + i] + state.r[i] * state.q[i]);
         state.h[i] = (1 - state.u[i]) * state.n[i] + state.u[i] * before.h[i];
       }
@@ -198,7 +200,7 @@ function gruCell({ W_ih, W_hh, b_ih, b_hh }) {
 }
 
 /** The LSTM: c_t = f c_{t-1} + i g and h_t = o tanh(c_t). Its state is the pair. */
-function lstmCell({ W_ih, W_hh, b_ih, b_hh }) {
+function lstmCell({ W_ih, W_hh, b_ih, b_hh }, held = {}) {
   const H = W_hh.columns;
   return {
     W_ih,
@@ -208,10 +210,10 @@ function lstmCell({ W_ih, W_hh, b_ih, b_hh }) {
       const state = { h: zeros(H), c: zeros(H), i: zeros(H), f: zeros(H), g: zeros(H), o: zeros(H) };
       for (let k = 0; k < H; k++) {
         const argument = (gate) => z[gate * H + k] + recurrent[gate * H + k];
-        state.i[k] = sigmoid(argument(0));
-        state.f[k] = sigmoid(argument(1));
+        state.i[k] = held.i ?? sigmoid(argument(0));
+        state.f[k] = held.f ?? sigmoid(argument(1));
         state.g[k] = Math.tanh(argument(2));
-        state.o[k] = sigmoid(argument(3));
+        state.o[k] = held.o ?? sigmoid(argument(3));
         state.c[k] = state.f[k] * before.c[k] + state.i[k] * state.g[k];
         state.h[k] = state.o[k] * Math.tanh(state.c[k]);
       }
@@ -241,7 +243,7 @@ const CELLS = {
 };
 
 /** An untrained cell with the weights that torch draws for a seed, and gates.py's 50 inputs, drawn after them. */
-function untrainedCell(name, width, seed, bias) {
+function untrainedCell(name, width, seed, bias, held) {
   const random = new TorchRandom(seed);
   const bound = 1 / Math.sqrt(width);
   const { make, gates } = CELLS[name];
@@ -259,7 +261,7 @@ function untrainedCell(name, width, seed, bias) {
   }
   const values = random.normals(50 * width);
   const inputs = Array.from({ length: 50 }, (_, t) => values.subarray(t * width, (t + 1) * width));
-  return { cell: make({ W_ih, W_hh, b_ih, b_hh }), inputs };
+  return { cell: make({ W_ih, W_hh, b_ih, b_hh }, held), inputs };
 }
 
 // ---- forward and backward through time ------------------------------------------------------------------------------
@@ -402,3 +404,38 @@ class Reverser {
 
 const gruOperations = (length, width) => 2 * 2 * 3 * length * width ** 2;
 const attentionOperations = (length, width) => 3 * 2 * length * width ** 2 + 2 * 2 * length ** 2 * width;
+
+// ---- CTC, as layers/ctc.py has it -----------------------------------------------------------------------------------
+
+const BLANK = "-"; // in a path, which has a digit or a blank for each frame
+
+/** The runs of equal labels in a path: [label, how many frames]. */
+function runsOf(path) {
+  const runs = [];
+  for (const label of path) {
+    if (runs.length && runs.at(-1)[0] === label) runs.at(-1)[1] += 1;
+    else runs.push([label, 1]);
+  }
+  return runs;
+}
+
+/** The string that a path stands for: repeats merged, then blanks dropped. */
+const collapse = (path) =>
+  runsOf(path)
+    .map(([label]) => label)
+    .filter((label) => label !== BLANK)
+    .join("");
+
+/** How many paths of so many frames collapse to a string: CTC's forward recursion, with 1 for each probability. */
+function countPaths(string, frames) {
+  const states = [BLANK, ...[...string].flatMap((label) => [label, BLANK])];
+  // Before the first frame a path stands in the first blank: one step on it is still there, or in the first label.
+  let ways = states.map((_, s) => (s ? 0n : 1n));
+  for (let t = 0; t < frames; t++) {
+    ways = states.map((label, s) => {
+      const jumps = s > 1 && label !== BLANK && label !== states[s - 2];
+      return ways[s] + (s ? ways[s - 1] : 0n) + (jumps ? ways[s - 2] : 0n);
+    });
+  }
+  return ways.slice(-2).reduce((a, b) => a + b); // it ends in the last label or the blank after it
+}

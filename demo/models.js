@@ -301,10 +301,21 @@ const EXPORTED = {
    }
   },
   "cells_table": {
+   "units": 256,
    "state_bytes": {
     "GRU": 1024,
     "Transformer, token 1": 2048
+   },
+   "parameters": {
+    "RNN": 82432,
+    "GRU": 247296,
+    "LSTM": 329728
    }
+  },
+  "cell_path": {
+   "full": 0.46233739922492406,
+   "gates cut": 0.45016940666785865,
+   "cell alone": 0.04035777500076309
   },
   "kneser_ney": {
    "fixed_discount": 2.55365721288743,
@@ -315,46 +326,55 @@ const EXPORTED = {
     {
      "cell": "RNN",
      "seed": 0,
+     "steps": 3000,
      "validation_bits_per_char": 2.6011010785611597
     },
     {
      "cell": "RNN",
      "seed": 1,
+     "steps": 3000,
      "validation_bits_per_char": 2.584200475842688
     },
     {
      "cell": "RNN",
      "seed": 2,
+     "steps": 3000,
      "validation_bits_per_char": 2.6053513153053136
     },
     {
      "cell": "GRU",
      "seed": 0,
+     "steps": 3000,
      "validation_bits_per_char": 2.5725503007458452
     },
     {
      "cell": "GRU",
      "seed": 1,
+     "steps": 3000,
      "validation_bits_per_char": 2.565930891400864
     },
     {
      "cell": "GRU",
      "seed": 2,
+     "steps": 3000,
      "validation_bits_per_char": 2.5695519048336593
     },
     {
      "cell": "LSTM",
      "seed": 0,
+     "steps": 3000,
      "validation_bits_per_char": 2.4842041184168937
     },
     {
      "cell": "LSTM",
      "seed": 1,
+     "steps": 3000,
      "validation_bits_per_char": 2.477445648101777
     },
     {
      "cell": "LSTM",
      "seed": 2,
+     "steps": 3000,
      "validation_bits_per_char": 2.5051891750306474
     }
    ]
@@ -367,6 +387,7 @@ const EXPORTED = {
      "seed": 0,
      "digits_right": 0.9944,
      "sequences_right": 0.984,
+     "teacher_forced_digits_right": 0.9968,
      "right_by_position": [1.0, 1.0, 0.998, 0.988, 0.986]
     },
     {
@@ -375,6 +396,7 @@ const EXPORTED = {
      "seed": 1,
      "digits_right": 0.9972,
      "sequences_right": 0.992,
+     "teacher_forced_digits_right": 0.9984,
      "right_by_position": [1.0, 1.0, 0.999, 0.994, 0.993]
     },
     {
@@ -383,6 +405,7 @@ const EXPORTED = {
      "seed": 0,
      "digits_right": 0.9932,
      "sequences_right": 0.98,
+     "teacher_forced_digits_right": 0.9954,
      "right_by_position": [1.0, 0.998, 0.993, 0.988, 0.987]
     },
     {
@@ -391,6 +414,7 @@ const EXPORTED = {
      "seed": 1,
      "digits_right": 0.9988,
      "sequences_right": 0.996,
+     "teacher_forced_digits_right": 0.9992,
      "right_by_position": [1.0, 1.0, 0.998, 0.998, 0.998]
     },
     {
@@ -399,6 +423,7 @@ const EXPORTED = {
      "seed": 0,
      "digits_right": 0.952,
      "sequences_right": 0.789,
+     "teacher_forced_digits_right": 0.9771,
      "right_by_position": [0.999, 0.988, 0.974, 0.96, 0.957, 0.954, 0.939, 0.925, 0.907, 0.917]
     },
     {
@@ -407,6 +432,7 @@ const EXPORTED = {
      "seed": 1,
      "digits_right": 0.9729,
      "sequences_right": 0.868,
+     "teacher_forced_digits_right": 0.9863,
      "right_by_position": [0.999, 0.996, 0.988, 0.977, 0.98, 0.978, 0.982, 0.972, 0.931, 0.926]
     },
     {
@@ -415,6 +441,7 @@ const EXPORTED = {
      "seed": 0,
      "digits_right": 0.985,
      "sequences_right": 0.959,
+     "teacher_forced_digits_right": 0.9938,
      "right_by_position": [1.0, 0.998, 0.994, 0.985, 0.983, 0.981, 0.978, 0.976, 0.972, 0.983]
     },
     {
@@ -423,6 +450,7 @@ const EXPORTED = {
      "seed": 1,
      "digits_right": 0.9924,
      "sequences_right": 0.974,
+     "teacher_forced_digits_right": 0.9953,
      "right_by_position": [1.0, 0.999, 0.996, 0.996, 0.995, 0.993, 0.992, 0.985, 0.984, 0.984]
     },
     {
@@ -431,6 +459,7 @@ const EXPORTED = {
      "seed": 0,
      "digits_right": 0.80225,
      "sequences_right": 0.171,
+     "teacher_forced_digits_right": 0.9174,
      "right_by_position": [0.995, 0.978, 0.949, 0.909, 0.864, 0.829, 0.808, 0.761, 0.745, 0.735, 0.759, 0.784, 0.793, 0.798, 0.771, 0.753, 0.756, 0.713, 0.698, 0.647]
     },
     {
@@ -439,6 +468,7 @@ const EXPORTED = {
      "seed": 1,
      "digits_right": 0.82835,
      "sequences_right": 0.206,
+     "teacher_forced_digits_right": 0.9295,
      "right_by_position": [0.998, 0.978, 0.947, 0.903, 0.869, 0.861, 0.84, 0.802, 0.818, 0.84, 0.823, 0.813, 0.819, 0.819, 0.799, 0.767, 0.723, 0.709, 0.716, 0.723]
     },
     {
@@ -447,6 +477,7 @@ const EXPORTED = {
      "seed": 0,
      "digits_right": 0.952,
      "sequences_right": 0.864,
+     "teacher_forced_digits_right": 0.97755,
      "right_by_position": [0.999, 0.999, 0.99, 0.986, 0.988, 0.983, 0.974, 0.97, 0.966, 0.959, 0.952, 0.948, 0.933, 0.93, 0.921, 0.917, 0.91, 0.899, 0.897, 0.919]
     },
     {
@@ -455,6 +486,7 @@ const EXPORTED = {
      "seed": 1,
      "digits_right": 0.92465,
      "sequences_right": 0.828,
+     "teacher_forced_digits_right": 0.9487,
      "right_by_position": [0.998, 0.992, 0.982, 0.976, 0.962, 0.954, 0.952, 0.938, 0.927, 0.918, 0.914, 0.911, 0.903, 0.899, 0.896, 0.887, 0.884, 0.873, 0.868, 0.859]
     },
     {
@@ -463,6 +495,7 @@ const EXPORTED = {
      "seed": 0,
      "digits_right": 0.41535,
      "sequences_right": 0.0,
+     "teacher_forced_digits_right": 0.73235,
      "right_by_position": [0.99, 0.916, 0.813, 0.721, 0.651, 0.582, 0.492, 0.474, 0.428, 0.414, 0.363, 0.367, 0.312, 0.349, 0.343, 0.328, 0.343, 0.313, 0.339, 0.343, 0.341, 0.335, 0.342, 0.339, 0.344, 0.322, 0.31, 0.338, 0.358, 0.328, 0.349, 0.367, 0.348, 0.329, 0.326, 0.33, 0.324, 0.354, 0.339, 0.31]
     },
     {
@@ -471,6 +504,7 @@ const EXPORTED = {
      "seed": 1,
      "digits_right": 0.4022,
      "sequences_right": 0.0,
+     "teacher_forced_digits_right": 0.7117,
      "right_by_position": [0.976, 0.91, 0.804, 0.695, 0.641, 0.56, 0.491, 0.459, 0.416, 0.423, 0.379, 0.352, 0.362, 0.339, 0.299, 0.312, 0.346, 0.293, 0.335, 0.329, 0.328, 0.34, 0.312, 0.325, 0.334, 0.309, 0.315, 0.33, 0.328, 0.343, 0.336, 0.349, 0.338, 0.344, 0.314, 0.301, 0.313, 0.317, 0.266, 0.225]
     },
     {
@@ -479,6 +513,7 @@ const EXPORTED = {
      "seed": 0,
      "digits_right": 0.52475,
      "sequences_right": 0.139,
+     "teacher_forced_digits_right": 0.741825,
      "right_by_position": [0.972, 0.96, 0.933, 0.896, 0.861, 0.827, 0.796, 0.761, 0.738, 0.704, 0.684, 0.646, 0.63, 0.599, 0.58, 0.561, 0.547, 0.542, 0.508, 0.486, 0.462, 0.43, 0.418, 0.398, 0.399, 0.372, 0.354, 0.349, 0.336, 0.343, 0.332, 0.317, 0.321, 0.288, 0.294, 0.255, 0.275, 0.257, 0.269, 0.29]
     },
     {
@@ -487,9 +522,29 @@ const EXPORTED = {
      "seed": 1,
      "digits_right": 0.7301,
      "sequences_right": 0.453,
+     "teacher_forced_digits_right": 0.87665,
      "right_by_position": [0.977, 0.968, 0.957, 0.936, 0.923, 0.899, 0.879, 0.878, 0.852, 0.853, 0.833, 0.827, 0.801, 0.794, 0.779, 0.771, 0.747, 0.728, 0.721, 0.712, 0.7, 0.699, 0.683, 0.678, 0.669, 0.662, 0.648, 0.64, 0.629, 0.611, 0.608, 0.591, 0.584, 0.582, 0.57, 0.555, 0.549, 0.545, 0.551, 0.615]
     }
    ]
+  },
+  "ctc": {
+   "labels_of_speech": 12,
+   "frames_of_speech": 200,
+   "paths_of_speech": 2.8302241484117423e+31
+  },
+  "ctc_digits": {
+   "error": {
+    "framewise, forwards": 0.005833333333333334,
+    "CTC, forwards": 0.009166666666666667,
+    "attention, forwards": 0.12055555555555557,
+    "CTC, reversed": 0.8216666666666667,
+    "attention, reversed": 0.16027777777777777
+   },
+   "frames_labelled": 4.298333333333333,
+   "frames_of_a_digit": 14.0,
+   "digits_tested": 12,
+   "example": "200412",
+   "path": "----------------------2222-----------0000------------0000-----4444----1111-------------------22222"
   }
  }
 };

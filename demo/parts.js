@@ -190,12 +190,13 @@ class Chart {
   draw() {
     const width = this.parent.clientWidth;
     const [left, right, top, bottom] = [58, 24, 22, 40];
-    const all = this.curves.flatMap(({ points }) => points).filter(([, y]) => y > 0);
-    if (!width || !all.length) return;
+    const all = this.curves.flatMap(({ points }) => points);
+    const above = all.filter(([, y]) => y > 0); // what is exactly 0 has no place on the scale
+    if (!width || !above.length) return;
     const scale = this.xLog ? Math.log2 : (x) => x;
     const xs = all.map(([x]) => scale(x));
     const [x0, x1] = [Math.min(...xs), Math.max(...xs, Math.min(...xs) + 1)];
-    const decades = all.map(([, y]) => Math.max(-20, Math.log10(y)));
+    const decades = above.map(([, y]) => Math.max(-20, Math.log10(y)));
     const low = Math.floor(Math.min(...decades, -1) + 1e-9);
     const high = Math.ceil(Math.max(...decades, 1) - 1e-9);
     const X = (x) => left + ((scale(x) - x0) / (x1 - x0)) * (width - left - right);

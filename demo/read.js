@@ -1,4 +1,4 @@
-// Panel 1: a trained GRU reads a text one character at a time, and goes on with it.
+// One token at a time: a trained GRU reads a text one character at a time, and goes on with it.
 "use strict";
 
 const LIKELIEST = 5;

@@ -1,4 +1,4 @@
-// Panel 4: steps one after the other against one pass, the way between two tokens, and what must be kept.
+// Serial against parallel: steps one after the other against one pass, the way between two tokens, and what must be kept.
 "use strict";
 
 const STEP_MS = 130;

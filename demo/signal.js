@@ -1,4 +1,4 @@
-// Panel 2: the state rolls forward through an untrained network, and the gradient comes back.
+// The signal on the way back: the state rolls forward through an untrained network, and the gradient comes back.
 "use strict";
 
 const WIDTH = 64;
@@ -7,7 +7,10 @@ const STEPS_BACK = [1, 10, 25, 50];
 const SEEDS = [0, 1, 2, 3, 4]; // of gates.py
 const FORWARD_MS = 25; // for each token, and on the way back
 const BACK_MS = 45;
+const WORD = 4; // times as long as a character, since there are fewer
 const OWN = "own";
+const GATES = { RNN: {}, GRU: { u: "update", r: "reset" }, LSTM: { f: "forget", i: "input", o: "output" } };
+const HELD = new Map([["", "computed"], ["1", "open"], ["0", "shut"]]); // what a gate can be held at
 
 /** How bright a token is at a size: 0 at 10⁻⁸, 1 at 10⁴. */
 const brightness = (size) => (size > 0 ? Math.max(0, Math.min(1, (Math.log10(size) + 8) / 12)) : 0);
@@ -31,8 +34,14 @@ function savedExperiments() {
   return [...driven, ...gated];
 }
 
-/** A vector for each character, the same whenever it comes. */
-const meaning = (character) => new TorchRandom(character.codePointAt(0)).normals(WIDTH);
+/** A character or word as a number of 32 bits: its characters are the digits, to the base 65,599. */
+const numberOf = (token) => [...token].reduce((number, c) => Math.imul(number, 65599) + c.codePointAt(0), 0) >>> 0;
+
+/** A vector for each character or word, the same whenever it comes: what torch draws with its number as the seed. */
+const meaning = (token) => new TorchRandom(numberOf(token)).normals(WIDTH);
+
+/** A sentence as tokens: what stands between spaces, or every character. */
+const split = (text, words) => (words ? text.split(/\s+/).filter(Boolean) : [...text]);
 
 /** Everything that a setting leads to: tokens, states, gradients on the way back, and their sizes at each token. */
 class Passage {
@@ -40,15 +49,16 @@ class Passage {
     this.setting = setting;
     this.experiment = experiment;
     if (experiment?.script === "gates.py") return this.gates();
-    const characters = experiment ? Array.from(experiment.vectors.slice(1), (_, t) => String(t + 1)) : [...text];
-    const vectors = experiment?.vectors ?? [new TorchRandom(0).normals(WIDTH), ...characters.map(meaning)];
-    this.tokens = characters;
+    this.tokens = experiment
+      ? Array.from(experiment.vectors.slice(1), (_, t) => String(t + 1))
+      : split(text, setting.words);
+    const vectors = experiment?.vectors ?? [new TorchRandom(0).normals(WIDTH), ...this.tokens.map(meaning)];
     if (setting.cell === "RNN") {
       this.network = plainNetwork(Q, setting.radius, setting.activation === "linear", setting.inputs ? INPUT : 0);
       const first = { h: vectors[0].map((value) => 0.5 * value) };
       this.states = forward(this.network, first, vectors.slice(1));
     } else {
-      this.network = untrainedCell(setting.cell, WIDTH, SEEDS[0], setting.bias).cell;
+      this.network = untrainedCell(setting.cell, WIDTH, SEEDS[0], setting.bias, setting.gates).cell;
       const inputs = vectors.slice(1).map((x) => (setting.inputs ? x : zeros(WIDTH)));
       this.states = forward(this.network, { h: zeros(WIDTH), c: setting.cell === "LSTM" && zeros(WIDTH) }, inputs);
     }
@@ -81,11 +91,16 @@ class Passage {
 
   get name() {
     if (this.experiment) return `${this.experiment.script}: ${this.experiment.name}`;
-    const { cell, radius, activation, bias, inputs } = this.setting;
+    const { cell, radius, activation, bias, gates, inputs, words } = this.setting;
     const which = cell === "RNN" ? `plain RNN, radius ${radius}, ${activation}` : `${cell}, gate bias ${signed(bias)}`;
-    return which + (inputs ? "" : ", no inputs");
+    const held = Object.entries(gates ?? {}).map(([gate, value]) => `, ${GATES[cell][gate]} ${HELD.get(String(value))}`);
+    return which + held.join("") + (inputs ? "" : ", no inputs") + (words ? ", words" : "");
   }
 }
+
+const ABOUT_TOKENS =
+  "Nothing is learned here: a character, or a word between spaces, is a random vector that torch draws from a seed " +
+  "made of its letters, the same whenever it comes. Words make fewer steps, not other ones.";
 
 /** What a setting's network is made of. */
 function aboutNetwork(experiment, cell) {
@@ -98,14 +113,14 @@ function aboutNetwork(experiment, cell) {
   if (experiment) return "The matrix and the random inputs of vanishing.py, which don’t depend on the sentence.";
   if (cell === "RNN") {
     return (
-      "The matrix is orthogonal, times the radius, and every character has a random vector of its own. " +
-      "A plain RNN has no gate to bias."
+      "The matrix is orthogonal, times the radius. A plain RNN has no gate to bias, to open or to shut. " + ABOUT_TOKENS
     );
   }
   const gate = cell === "GRU" ? "update" : "forget";
+  const keeps = cell === "GRU" ? "An open update gate keeps the whole state, as in torch. " : "";
   return (
-    `The weights are as torch draws them, except the bias of the ${gate} gate. ` +
-    "Radius and activation are the plain RNN’s."
+    `The weights are as torch draws them, except the bias of the ${gate} gate. A gate that is held is 1 or 0 for all ` +
+    `units at every step, and no gradient goes through it. ${keeps}${ABOUT_TOKENS}`
   );
 }
 
@@ -119,6 +134,7 @@ function signalPanel() {
   const field = byId("signal-text");
   const choice = byId("signal-case");
   const radios = (name) => [...document.getElementsByName(`signal-${name}`)];
+  const chosen = (name) => radios(name).find((radio) => radio.checked).value;
   let passage = null;
   let output = 0; // the token whose state sends the gradient, from 1
   let now = null; // the curve of this setting: {name, start, sizes}
@@ -155,17 +171,24 @@ function signalPanel() {
   // ---- from the controls to a setting, and back
 
   function setting() {
-    const chosen = (name) => radios(name).find((radio) => radio.checked).value;
+    const cell = chosen("cell");
+    const gates = Object.keys(GATES[cell]).map((gate) => [gate, chosen(gate)]);
     return {
-      cell: chosen("cell"),
+      cell,
       activation: chosen("activation"),
       radius: Number(byId("signal-radius").value),
       bias: Number(byId("signal-bias").value),
+      gates: Object.fromEntries(gates.filter(([, held]) => held).map(([gate, held]) => [gate, Number(held)])),
       inputs: byId("signal-inputs").checked,
+      words: chosen("unit") === "words",
     };
   }
 
-  function put({ cell, activation, radius, bias, inputs }) {
+  /** The controls as a setting has them; its gates are as computed where it doesn't hold them. */
+  function put({ cell, activation, radius, bias, gates = {}, inputs }) {
+    for (const gate of Object.values(GATES).flatMap(Object.keys)) {
+      radios(gate).forEach((radio) => (radio.checked = radio.value === String(gates[gate] ?? "")));
+    }
     radios("cell").forEach((radio) => (radio.checked = radio.value === cell));
     if (activation) radios("activation").forEach((radio) => (radio.checked = radio.value === activation));
     if (radius !== undefined) byId("signal-radius").value = radius;
@@ -183,6 +206,9 @@ function signalPanel() {
       byId(id).parentElement.classList.toggle("off", off);
     }
     byId("signal-activation").disabled = !plain;
+    byId("signal-unit").disabled = Boolean(passage.experiment);
+    byId("signal-gates").hidden = plain;
+    for (const fieldset of byId("signal-gates").children) fieldset.hidden = !(fieldset.dataset.gate in GATES[cell]);
     byId("signal-radius-shown").textContent = radius.toFixed(2);
     byId("signal-bias-shown").textContent = drawn ? "as drawn" : signed(bias);
     field.disabled = Boolean(passage.experiment);
@@ -207,7 +233,9 @@ function signalPanel() {
     trace();
   }
 
-  const kindOf = (token) => (passage.experiment ? "steps" : visible(token) === token ? "" : "blank");
+  const unit = () => (passage.experiment ? "step" : passage.setting.words ? "word" : "character");
+
+  const kindOf = (token) => (unit() !== "character" ? unit() : visible(token) === token ? "" : "blank");
 
   /** The output position has changed: the way back starts elsewhere. */
   function trace() {
@@ -215,6 +243,7 @@ function signalPanel() {
     now = { name: passage.name, ...passage.sizesFrom(output) };
     before = settled;
     light();
+    tellFirst();
     const { experiment } = passage;
     const saved = experiment && output === passage.tokens.length ? experiment.every_step : null;
     byId("signal-curve-name").replaceChildren(
@@ -272,6 +301,19 @@ function signalPanel() {
     strip.show(h, `State ${name}: ${WIDTH} units`);
   }
 
+  /** What has come all the way: the size at the first token. */
+  function tellFirst() {
+    const steps = stepsTo(0);
+    byId("signal-first").replaceChildren(
+      ...(output
+        ? [
+            `At the first ${unit()}, “${spoken(passage.tokens[0])}”, ${counted(steps, "step")} back: `,
+            element("strong", {}, sized(at(now, steps))),
+          ]
+        : ["Type a sentence."]),
+    );
+  }
+
   function readOff(steps) {
     back = Math.max(now.start, Math.min(now.start + now.sizes.length - 1, steps));
     const place = output - 1 - back + now.start;
@@ -316,8 +358,9 @@ function signalPanel() {
       byId("signal-state-name").textContent = name;
       strip.show(gradients[come].h, name, true);
     };
-    const turn = () => (stop = animate(output * BACK_MS, comeBack, () => light(halt())));
-    stop = animate(output * FORWARD_MS, rollForward, turn);
+    const pace = output * (passage.setting.words ? WORD : 1);
+    const turn = () => (stop = animate(pace * BACK_MS, comeBack, () => light(halt())));
+    stop = animate(pace * FORWARD_MS, rollForward, turn);
   }
 
   function pulse(place) {
@@ -338,7 +381,7 @@ function signalPanel() {
   /** Take a setting from the captions. */
   function apply(wanted) {
     choice.value = OWN;
-    put({ ...setting(), ...wanted });
+    put({ ...setting(), gates: {}, ...wanted });
     update();
     settle();
     say(`${now.name}: ${byId("signal-readout").textContent}`);
@@ -349,6 +392,15 @@ function signalPanel() {
     update();
   }
 
+  for (const [gate, name] of Object.values(GATES).flatMap(Object.entries)) {
+    const options = [...HELD].map(([value, held]) => {
+      const radio = element("input", { type: "radio", name: `signal-${gate}`, value });
+      radio.checked = !value;
+      return element("label", {}, radio, ` ${held}`);
+    });
+    const legend = element("legend", {}, `${name} gate`);
+    byId("signal-gates").append(element("fieldset", { "data-gate": gate }, legend, ...options));
+  }
   choice.append(element("option", { value: OWN }, "your own sentence and settings"));
   for (const script of ["vanishing.py", "gates.py"]) {
     const options = experiments
@@ -363,8 +415,7 @@ function signalPanel() {
     settle();
   });
   const controls = [
-    ...radios("cell"),
-    ...radios("activation"),
+    ...["cell", "activation", "unit", ...Object.values(GATES).flatMap(Object.keys)].flatMap(radios),
     ...["radius", "bias", "inputs"].map((id) => byId(`signal-${id}`)),
   ];
   for (const control of controls) {

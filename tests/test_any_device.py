@@ -54,7 +54,7 @@ TRAININGS = {
     "gates_trained on bits": (gates_trained, one_bit_training.Config("GRU", 5, 0, 0.001, 2)),
     **{f"{' '.join(case)}": (ctc_digits, ctc_digits.Config(*case, 0, epochs=1)) for case in ctc_digits.CASES},
     "teacher forcing": (teacher_forcing, teacher_forcing.Config(4, True, "scheduled", 0, 2)),
-    "explosions, plain": (explosions, explosions.Plain("tanh", 1.0, 0, "", "", 2)),
+    "explosions, plain": (explosions, explosions.Plain("tanh", 0.5, 1.0, 0, "", "", 2)),
     "explosions, characters": (explosions, charlm.Config("RNN", 0, "", steps=2, hidden=8)),
     "latency": (latency, latency.Config("one way", 0, 2)),
 }

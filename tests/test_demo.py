@@ -1,6 +1,10 @@
 """The page in demo/: in a real browser it computes what Python computes, by keyboard, quietly, without any request."""
 
+import collections
+import functools
+import itertools
 import json
+import math
 import re
 import shutil
 
@@ -16,7 +20,7 @@ from demo import export
 from lab import results
 from lab.errors import UserError
 from lab.trainings import Checkpoint
-from layers import char_rnn
+from layers import char_rnn, ctc
 
 DEMO = ROOT / "demo"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -107,6 +111,50 @@ def test_attention_looks_mostly_one_position_to_the_right(exported):
     assert (looked.argmax(1)[1:] == position_of_digit + 1).double().mean() > 0.8
 
 
+def run(delay, seed, rate, solved_at, steps=6000, before=0.5):
+    """One training of the made-up record below; with a gradient of None it diverged."""
+    gradients = {} if before is None else {"gradient_before": before, "gradient_after": before / 4, "accuracy": 0.5}
+    result = {"diverged_at_step": 3} if before is None else gradients | {"solved_at": solved_at}
+    return {"cell": "RNN", "delay": delay, "seed": seed, "learning_rate": rate, "steps": steps} | result
+
+
+# Two seeds at each of three rates; both solve it at two of these, sooner at 0.01, which a third one then doesn't.
+AT_5 = [run(5, 3, 0.001, None), run(5, 4, 0.001, None, before=None), run(5, 3, 0.003, 300), run(5, 4, 0.003, 500)]
+AT_5 += [run(5, 3, 0.01, 100, before=0.125), run(5, 4, 0.01, 200, before=0.25), run(5, 5, 0.01, None, before=1.0)]
+AT_10 = [run(10, seed, rate, None, before=0.0) for rate in (0.01, 0.001, 0.003) for seed in (3, 4)]
+LATER = [run(10, 3, rate, 9000, steps=24_000) for rate in (0.01, 0.001, 0.003)]  # with four times the budget
+LSTM = [run(delay, 3, 0.01, 50, before=2.0) | {"cell": "LSTM"} for delay in (5, 10, 20)]
+ONE_BIT = {
+    "seeds": [3, 4, 5],
+    "reach": {
+        "RNN": {"delay": 5, "not_learned": 10, "budget_may_be_why": ["3 of 3 with 24,000 steps solved it"]},
+        "LSTM": {"delay": 20, "not_learned": None, "budget_may_be_why": []},
+    },
+    "runs": AT_5 + LSTM + AT_10 + LATER,
+}
+
+
+def test_one_bit_is_told_by_the_rate_at_which_most_seeds_solved_it_soonest():
+    told = export.one_bit(ONE_BIT)
+    assert told["reach"] == ONE_BIT["reach"] and [len(delays) for delays in told["delays"].values()] == [2, 3]
+    at_5, at_10 = told["delays"]["RNN"]
+    # 0.01 wins with medians of 150 steps and of 1/8, 1/4 and 1; where none solved it, all six trainings count
+    assert at_5 == {"delay": 5, "solved": 2, "tried": 3, "learning_rate": 0.01, "rates": 3, "solved_at": 150} | {
+        "budget": 6000, "gradient_before": 0.25, "gradient_after": 0.0625,
+    }  # fmt: skip
+    assert at_10 == {"delay": 10, "solved": 0, "tried": 6, "learning_rate": 0.01, "rates": 3, "solved_at": None} | {
+        "budget": 6000, "gradient_before": 0, "gradient_after": 0,
+    }  # fmt: skip
+    diverged = export.one_bit(ONE_BIT | {"runs": [run(5, 3, 0.01, None, before=None)]})["delays"]["RNN"]
+    assert diverged[0]["gradient_before"] is None and diverged[0]["solved"] == 0
+
+
+def test_the_first_edition_of_one_bit_is_not_shown(tmp_path):
+    first = results.load("recall") | {"results": {"drops_to_chance_at": {}, "runs": []}}
+    (tmp_path / "recall.json").write_text(json.dumps(first))
+    assert export.figures(tmp_path) == {}
+
+
 # ---- the page
 
 
@@ -159,6 +207,15 @@ def page(still_page):
     check_quiet(still_page)
 
 
+@pytest.fixture(scope="module")
+def maths(new_page):
+    """The page opened once, for what is only computed: opening it takes longer than that."""
+    page = new_page()
+    page.goto((DEMO / "index.html").as_uri())
+    yield page
+    check_quiet(page)
+
+
 @pytest.fixture
 def moving_page(new_page):
     """The same with motion, for animations as they are watched."""
@@ -199,7 +256,7 @@ def levels(page, selector):
     )
 
 
-# ---- panel 1
+# ---- one token at a time
 
 
 def test_the_character_model_computes_what_charlm_computes(page, exported):
@@ -235,8 +292,8 @@ def test_at_temperature_0_it_writes_what_charlm_writes(page, exported):
     assert page.locator("#read-tokens .written").count() == 120
 
 
-def test_the_temperature_changes_the_odds_that_are_drawn_from(page):
-    peaks = page.evaluate(
+def test_the_temperature_changes_the_odds_that_are_drawn_from(maths):
+    peaks = maths.evaluate(
         """[0, 0.5, 1, 1.5].map(t => { const model = new CharacterModel(EXPORTED.characters);
         return Math.max(...model.odds(model.read(model.first, "T"), t)); })"""
     )
@@ -269,7 +326,7 @@ def test_characters_never_seen_are_named_and_an_empty_text_is_no_mistake(page):
     assert page.locator("#read-bits").inner_text().startswith("Type something")
 
 
-# ---- panel 2
+# ---- the signal on the way back
 
 PASSAGE = """([setting, text, output]) => {
     const Q = { rows: 64, columns: 64, values: unpack(EXPORTED.vanishing.Q, Float64Array) };
@@ -277,9 +334,9 @@ PASSAGE = """([setting, text, output]) => {
     return [...passage.sizesFrom(output).sizes]; }"""
 
 
-def test_the_saved_experiments_give_the_saved_curves(page):
+def test_the_saved_experiments_give_the_saved_curves(maths):
     """vanishing.py's cases from its own matrix and draws, and gates.py's cells from torch's random numbers."""
-    curves = page.evaluate(
+    curves = maths.evaluate(
         """() => { const Q = { rows: 64, columns: 64, values: unpack(EXPORTED.vanishing.Q, Float64Array) };
         return savedExperiments().map(e => [...new Passage(Q, e.setting, e, "").sizesFrom(50).sizes.slice(-50)]); }"""
     )
@@ -311,19 +368,19 @@ def test_linear_with_radius_09_reads_00052_fifty_steps_back(page):
     np.testing.assert_allclose(sizes, 0.9 ** np.arange(51), rtol=1e-9)
 
 
-def test_tanh_and_inputs_shrink_the_signal_at_11_but_not_at_2(page):
+def test_tanh_and_inputs_shrink_the_signal_at_11_but_not_at_2(maths):
     """As the panel says of its own sentence."""
-    sentence = page.get_by_label("A sentence", exact=True).input_value()
+    sentence = maths.get_by_label("A sentence", exact=True).input_value()
     setting = {"cell": "RNN", "activation": "tanh", "inputs": True}
-    low, high = (page.evaluate(PASSAGE, [setting | {"radius": radius}, sentence, 60]) for radius in (1.1, 2))
+    low, high = (maths.evaluate(PASSAGE, [setting | {"radius": radius}, sentence, 60]) for radius in (1.1, 2))
     assert low[60] < low[30] < 0.1 * low[0] and high[60] > high[30] > 10 * high[0]
 
 
 @pytest.mark.parametrize("name, bias", [("GRU", -2), ("LSTM", 3)])
-def test_a_gated_cell_passes_back_what_autograd_passes_back(page, name, bias):
+def test_a_gated_cell_passes_back_what_autograd_passes_back(maths, name, bias):
     """torch's own network and autograd, from the states that the page's inputs lead to."""
     net, _ = gates.build({"GRU": torch.nn.GRU, "LSTM": torch.nn.LSTM}[name], bias, 0)
-    x = torch.tensor(page.evaluate("text => [...text].map(c => [...meaning(c)])", "a gate"), dtype=torch.float64)
+    x = torch.tensor(maths.evaluate("text => [...text].map(c => [...meaning(c)])", "a gate"), dtype=torch.float64)
     zero = torch.zeros(1, gates.WIDTH, dtype=torch.float64)
     states = [
         (zero.requires_grad_(), torch.zeros_like(zero).requires_grad_()) if name == "LSTM" else (zero.requires_grad_(),)
@@ -339,8 +396,80 @@ def test_a_gated_cell_passes_back_what_autograd_passes_back(page, name, bias):
         sum(part.grad.square().sum().item() for part in state if part.grad is not None) ** 0.5
         for state in reversed(states)
     ]
-    computed = page.evaluate(PASSAGE, [{"cell": name, "bias": bias, "inputs": True}, "a gate", 6])
+    computed = maths.evaluate(PASSAGE, [{"cell": name, "bias": bias, "inputs": True}, "a gate", 6])
     np.testing.assert_allclose(computed, size, rtol=ABSOLUTE)
+
+
+def held_step(net, x, state, held):
+    """One step of a GRU or LSTM by its equations, with gates by their letters held at 1 or 0."""
+    W_ih, W_hh, b_ih, b_hh = net.all_weights[0]
+    a, b = (W_ih @ x + b_ih).chunk(len(W_ih) // gates.WIDTH), (W_hh @ state[0] + b_hh).chunk(len(W_ih) // gates.WIDTH)
+
+    def gate(letter, k):
+        return torch.full_like(x, held[letter]) if letter in held else torch.sigmoid(a[k] + b[k])
+
+    if isinstance(net, torch.nn.LSTM):
+        c = gate("f", 1) * state[1] + gate("i", 0) * torch.tanh(a[2] + b[2])
+        return gate("o", 3) * c.tanh(), c
+    n = torch.tanh(a[2] + gate("r", 0) * b[2])
+    return ((1 - gate("u", 1)) * n + gate("u", 1) * state[0],)
+
+
+HELD = [
+    ("LSTM", {}),
+    ("LSTM", {"f": 1}),
+    ("LSTM", {"f": 0, "o": 1}),
+    ("LSTM", {"i": 0}),
+    ("LSTM", {"i": 1, "o": 0}),
+    ("GRU", {}),
+    ("GRU", {"u": 1}),
+    ("GRU", {"u": 0, "r": 1}),
+    ("GRU", {"r": 0}),
+]
+
+
+def test_held_gates_pass_back_what_autograd_passes_back_over_words(maths):
+    """Each word's vector is what torch draws with its letters, as digits to the base 65,599, for a seed of 32 bits."""
+    nets = {"LSTM": gates.build(torch.nn.LSTM, -1, 0)[0], "GRU": gates.build(torch.nn.GRU, -1, 0)[0]}
+    seeds = [functools.reduce(lambda n, c: n * 65_599 + ord(c), word, 0) % 2**32 for word in ["held", "or", "日本"]]
+    inputs = [torch.randn(gates.WIDTH, generator=torch.Generator().manual_seed(seed)).double() for seed in seeds]
+    settings = [{"cell": name, "bias": -1, "gates": held, "inputs": True, "words": True} for name, held in HELD]
+    expected = []
+    for name, held in HELD:
+        states = [[torch.zeros(gates.WIDTH, dtype=torch.float64).requires_grad_() for _ in range(1 + (name == "LSTM"))]]
+        for x in inputs:  # copies, so that the gradient at c is what comes from later states alone, as at h
+            states.append([part.clone() for part in held_step(nets[name], x, states[-1], held)])
+        parts = [part for state in states for part in state]
+        d = torch.autograd.grad(states[-1][0].sum() / 8, parts, allow_unused=True, materialize_grads=True)
+        sizes = [torch.cat(d[k : k + len(states[0])]).norm().item() for k in range(0, len(d), len(states[0]))]
+        expected.append(sizes[::-1])
+    computed = maths.evaluate(f"settings => settings.map(s => ({PASSAGE})([s, ' held or\\t日本', 3]))", settings)
+    np.testing.assert_allclose(computed, expected, rtol=ABSOLUTE)
+    assert len(set(map(tuple, computed))) == len(HELD)  # each case has a curve of its own
+
+
+def test_words_are_tokens_and_a_gate_decides_what_reaches_the_first_one(page):
+    """As the panel says of its own sentence; an LSTM that only keeps hands the gradient on as it is."""
+    page.get_by_label("words").check()
+    page.get_by_label("LSTM", exact=True).check()
+    assert page.locator("#signal-tokens .token").all_inner_texts()[-2:] == ["first", "one."]
+    forget = page.get_by_role("group", name="forget gate").get_by_label("computed")
+    forget.focus()
+    reached = []
+    for _ in range(2):  # from computed to open, and on to shut
+        page.keyboard.press("ArrowRight")
+        told = page.locator("#signal-first").inner_text()
+        assert told.startswith("At the first word, “The”, 11 steps back: ")
+        reached.append(told.removeprefix("At the first word, “The”, 11 steps back: "))
+    assert 0.4 < float(reached[0]) < 0.6 and reached[1].endswith("× 10⁻¹⁰")
+    page.get_by_role("group", name="output gate").get_by_label("shut").check()
+    assert page.locator("#signal-first strong").inner_text() == "0"
+    assert "forget shut, output shut, words" in page.locator("#signal-curve-name").inner_text()
+    page.get_by_role("button", name="only keeps").click()
+    assert page.locator("#signal-first strong").inner_text() == "1"
+    assert not page.get_by_role("group", name="reset gate").is_visible()
+    page.get_by_role("button", name="LSTM with forget bias 0").click()
+    assert forget.is_checked()
 
 
 def test_every_control_of_panel_2_changes_the_curve_and_keeps_the_one_before(page):
@@ -355,6 +484,7 @@ def test_every_control_of_panel_2_changes_the_curve_and_keeps_the_one_before(pag
         lambda: page.get_by_label("inputs", exact=True).uncheck(),
         lambda: page.get_by_label("LSTM", exact=True).check(),
         lambda: slide(page, "#signal-bias", "ArrowLeft", 1),
+        lambda: page.get_by_role("group", name="output gate").get_by_label("open").check(),
         lambda: page.get_by_label("GRU", exact=True).check(),
         lambda: page.get_by_label("inputs", exact=True).check(),
         lambda: page.get_by_label("A sentence", exact=True).fill(
@@ -446,15 +576,52 @@ def test_a_sentence_can_be_empty_or_of_any_characters(page):
     assert page.locator("#signal-tokens .token").count() == 4
 
 
-# ---- panel 3
+# ---- one bit, remembered
+
+
+def test_one_bit_is_hidden_until_saved_and_tells_by_key_what_the_record_holds(page, exported):
+    shown = [page.locator("#memory").is_visible(), page.locator("#memory-link").is_visible()]
+    assert shown == 2 * ["recall" in exported["figures"]]
+    number = page.evaluate(
+        """record => { byId("memory").replaceWith(byId("memory").cloneNode(true)); // as if never set up
+        for (const part of ["cell", "delays", "chart"]) byId(`memory-${part}`).replaceChildren();
+        EXPORTED.figures.recall = record; memoryPanel(); return numberOfPanel("ctc"); }""",
+        export.one_bit(ONE_BIT),
+    )
+    assert number == 5 and page.get_by_role("link", name="One bit, remembered").is_visible()
+    np.testing.assert_allclose(levels(page, "#memory-delays .token"), [2 / 3, 0, 0], atol=6e-4)
+    delay, readout = page.locator("#memory-delay"), page.locator("#memory-readout")
+    delay.focus()
+    page.keyboard.press("Home")
+    assert readout.inner_text() == (
+        "5 steps: 2 of 3 seeds solved it, after 150 steps (median) of at most 6,000, at a learning rate of 0.01. "
+        "The gradient that arrives: 0.25 before training, 0.063 after."
+    )
+    page.keyboard.press("ArrowRight")
+    none = "10 steps: none of 6 trainings solved it, at 3 learning rates, 6,000 steps each. "
+    assert readout.inner_text().startswith(none) and "too small for float32 before" in readout.inner_text()
+    page.get_by_role("slider", name="Delay; choose one with the arrow keys").focus()
+    page.keyboard.press("End")
+    assert readout.inner_text() == "20 steps: not tried, since a shorter delay wasn’t learned."
+    assert delay.input_value() == "2" and delay.get_attribute("aria-valuetext") == "20 steps"
+    assert "more training would do for 10 can’t be told (3 of 3 with" in page.locator("#memory-about").inner_text()
+    page.locator("#memory-cell").select_option("LSTM")
+    assert readout.inner_text().startswith("20 steps: 1 of 1 seed solved it, after 50 steps")
+    assert page.locator("#memory-chart .ghost").count() == 1 and page.locator("#memory-chart .saved").count() == 3
+    assert (
+        page.locator("#memory-about").inner_text().startswith("LSTM: the longest delay that most seeds learned is 20")
+    )
+
+
+# ---- the bottleneck
 
 
 @pytest.mark.parametrize("name", ["without_attention", "attention"])
-def test_a_reversal_is_what_seq2seq_computes(page, exported, name):
+def test_a_reversal_is_what_seq2seq_computes(maths, exported, name):
     model = export.digit_model(exported[name])
     source = torch.tensor([[int(digit) for digit in DIGITS]])
     written, looked = model.write(source, len(DIGITS))
-    computed = page.evaluate(
+    computed = maths.evaluate(
         """([name, digits]) => new Reverser(EXPORTED[name]).write([...digits].map(Number)).map(
         ({ digit, logits, weights }) => ({ digit, logits: [...logits], weights: weights && [...weights] }))""",
         [name, DIGITS],
@@ -546,7 +713,64 @@ def test_random_digits_are_twenty_and_no_digits_are_no_mistake(page):
     page.locator("#bottleneck-play").click()
 
 
-# ---- panel 4
+# ---- CTC
+
+
+def loss(string, frames):
+    """layers/ctc.py's loss of a string of digits where each of the labels is as likely as any other at every frame."""
+    log_probs = torch.full((1, frames, 11), -math.log(11), dtype=torch.float64)
+    target = torch.tensor([[int(digit) + 1 for digit in string]])
+    return ctc.ctc_loss(log_probs, target, torch.tensor([frames]), torch.tensor([len(string)])).item()
+
+
+def test_paths_collapse_and_are_counted_as_in_python(maths):
+    strings, labels = ["", "0", "01", "00", "010", "0011", "000"], "-01"
+    paths = ["".join(path) for frames in range(7) for path in itertools.product(labels, repeat=frames)]
+    collapsed = ["".join(labels[k] for k in ctc.collapse(map(labels.index, path))) for path in paths]
+    assert maths.evaluate("paths => paths.map(collapse)", paths) == collapsed
+    listed = collections.Counter(zip(collapsed, map(len, paths), strict=True))
+    cases = [(string, frames) for string in strings for frames in range(7)]
+    long = [("2004", 11), ("33333333", 60)]
+    counted = maths.evaluate(
+        "cases => cases.map(([s, n]) => String(countPaths(s, n)))", cases + long + [["121212121212", 200]]
+    )
+    assert list(map(int, counted[: len(cases)])) == [listed[case] for case in cases]
+    expected = [math.exp(frames * math.log(11) - loss(string, frames)) for string, frames in long]
+    expected.append(results.load("ctc")["results"]["paths_of_speech"])  # 12 labels without equal neighbours
+    np.testing.assert_allclose(list(map(float, counted[len(cases) :])), expected, rtol=ABSOLUTE)
+
+
+def test_a_doubled_digit_without_a_blank_between_is_one_and_a_trained_model_says_mostly_blank(page):
+    digits, path, readout = page.get_by_label("Up to 8 digits"), page.get_by_label("The path"), "#ctc-readout"
+    digits.fill("3x35")
+    assert "“x” left out" in page.locator("#ctc-note").inner_text()
+    assert path.input_value() == "33-33-55" and page.locator(readout).inner_text() == "335: what was spoken."
+    (row,) = table(page, "#ctc-table").values()
+    assert row[0] == str(round(11**8 * math.exp(-loss("335", 8)))) and row[2] == f"{loss('335', 8):.3f}"
+    slide(page, "#ctc-held", "ArrowLeft", 1)
+    slide(page, "#ctc-blanks", "ArrowLeft", 1)
+    assert path.input_value() == "335" and "35, not 335. Equal digits" in page.locator(readout).inner_text()
+    rows = table(page, "#ctc-table")
+    assert list(rows) == ["35", "335"] and rows["335"] == ["0", "0: it needs 4 frames", "∞"]
+    path.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.type("_q")
+    assert path.input_value() == "3-35" and page.locator(readout).inner_text().startswith("335: ")
+    label = page.locator("#ctc-runs").get_attribute("aria-label")
+    assert label == "3 for 1 frame, blank for 1 frame, 3 for 1 frame, 5 for 1 frame: 335"
+    path.fill("")
+    assert page.locator(readout).inner_text() == "the empty string, not 335."
+    page.get_by_role("button", name="What a trained model said").click()
+    assert page.locator(readout).inner_text() == "200412: what was spoken."
+    saved = next(run for run in results.load("ctc_digits")["results"]["runs"] if run["model"] == "CTC")
+    said = "".join("-0123456789"[np.argmax(row)] for row in saved["example"]["posteriors"])
+    assert path.input_value() == said and said.count("-") > len(said) / 2
+    columns = page.locator("#ctc-runs .run").all_inner_texts()[1:]
+    assert [column.split()[-1] for column in columns if "-" not in column] == list("200412")
+
+
+# ---- serial against parallel
 
 
 def test_the_rnn_counts_its_steps_and_attention_needs_one(clocked_page):
@@ -591,7 +815,7 @@ def test_what_a_text_costs_is_what_parallel_counted(page):
     assert table(page, "#serial-table")["the same in float32"] == ["1 KiB", "2 MiB"]
 
 
-# ---- panel 5
+# ---- check yourself
 
 
 def expected_answers(figures):
@@ -649,6 +873,70 @@ def test_an_answer_leads_to_the_panel_that_shows_it(page):
         assert page.locator(question.get_by_role("link").get_attribute("href")).count() == 1
 
 
+def measured(name):
+    return results.load(name)["results"]
+
+
+def expected_measurements():
+    """What each answer to say aloud must hold: its figures from the saved outputs as text, and their scripts."""
+    layers, parallel = measured("cells_table")["layers"], measured("parallel")
+    yield "1,024 bytes", "2,048 with each", "beyond/cells_table.py"
+    times = [f"{parallel[name]['ms']:.0f} ms" for name in ("GRU", "attention")]
+    yield *times, f"{parallel['attention']['GFLOPs'] / parallel['GRU']['GFLOPs']:.1f} times", "parallel.py"
+
+    ends = {
+        (c["radius"], c["activation"], c.get("inputs", True)): c["sizes"][-1]
+        for c in measured("vanishing")["gradient_size"]
+    }
+    grown = ends[1.1, "linear", True]
+    yield "0.0052 of 1", power(ends[0.9, "tanh", True]), f"is {float(f'{grown:.2g}'):g}", "vanishing.py"
+    left = {name: sizes[-1] for name, sizes in measured("gates")["gradient_size"].items()}
+    alone = measured("cell_path")["every_step"]["LSTM, forget bias 3"]["cell alone"][-1]
+    bias = left["LSTM, forget bias 3"], left["LSTM, forget bias 0"]
+    yield (
+        f"{bias[0]:.2g} arrives",
+        power(bias[1]),
+        f"hand on {float(f'{alone:.2g}')}",
+        "gates.py",
+        "beyond/cell_path.py",
+    )
+
+    runs = measured("char_models")["runs"]
+    bits = [np.mean([r["validation_bits_per_char"] for r in runs if r["cell"] == cell]) for cell in ("GRU", "LSTM")]
+    sizes = [f"{layers[cell]['parameters']:,}" for cell in ("GRU", "LSTM")]
+    yield *sizes, *(f"{b:.3f}" for b in bits), "beyond/cells_table.py", "char_models.py"
+
+    def reverse(length, attention, name):
+        same = [r for r in measured("reverse")["runs"] if (r["length"], r["attention"]) == (length, attention)]
+        return f"{100 * np.mean([r[name] for r in same]):.0f}%"
+
+    yield *(reverse(20, False, name) for name in ("teacher_forced_digits_right", "digits_right")), "reverse.py"
+    yield *(reverse(n, attends, "sequences_right") for attends in (False, True) for n in (5, 10, 20)), "reverse.py"
+
+    runs = measured("ctc_digits")["runs"]
+    cases = [("CTC", "forwards"), ("CTC", "reversed"), ("attention", "reversed")]
+    errors = [np.mean([r["error"]["greedy"][-1] for r in runs if (r["model"], r["order"]) == case]) for case in cases]
+    shares = [f"{100 * error:.{int(error < 0.1)}f}%" for error in errors]
+    yield power(measured("ctc")["paths_of_speech"]), *shares, "beyond/ctc.py", "beyond/ctc_digits.py"
+
+
+def power(size):
+    mantissa, exponent = f"{size:.1e}".split("e")
+    return f"{mantissa} × 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def test_each_answer_to_say_aloud_holds_what_was_measured_and_by_which_script(page):
+    answers = page.locator("#questions-aloud details").all()
+    for answer, expected in zip(answers, expected_measurements(), strict=True):
+        assert not answer.locator("p").first.is_visible()
+        answer.locator("summary").focus()
+        page.keyboard.press("Enter")
+        told = answer.locator("p").nth(1).inner_text()
+        assert [figure for figure in expected if figure not in told] == []
+        assert all((ROOT / script).exists() for script in answer.locator("code").all_inner_texts())
+        assert page.locator(answer.get_by_role("link").get_attribute("href")).is_visible()
+
+
 # ---- for everybody
 
 
@@ -671,7 +959,8 @@ def test_everything_can_be_reached_by_tab_and_has_a_name(page):
 
 def test_a_screen_reader_hears_one_quiet_summary_not_every_step(page):
     live = page.locator("[role=status], [aria-live], output").all()
-    assert sorted(region.get_attribute("id") for region in live) == ["bottleneck-note", "read-unknown", "said"]
+    expected = ["bottleneck-note", "ctc-note", "read-unknown", "said"]
+    assert sorted(region.get_attribute("id") for region in live) == expected
     page.evaluate(
         """() => { window.heard = []; const said = document.getElementById("said");
         new MutationObserver(() => heard.push(said.textContent)).observe(said, { childList: true }); }"""
@@ -708,6 +997,8 @@ def test_light_and_dark_can_be_read(page):
 def test_nothing_is_wider_than_the_window(page):
     page.get_by_label("Experiment").select_option("radius 1.1, tanh, no inputs")
     page.get_by_label("Up to 20 digits").fill(DIGITS)
+    page.get_by_label("The path").fill("-" * 60 + DIGITS)
+    page.get_by_text("CTC learn from transcripts").click()
     for width in 1280, 390, 320:
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -65,8 +65,11 @@ def test_the_paths_of_two_steps_are_those_derived_by_hand(kind, by_hand):
         expected = by_hand(net, *x)
     assert len({f"{value:.6f}" for value in expected}) == 3  # a path that isn't cut would show
     for path, value in zip(PATHS, expected, strict=True):
-        found = cell_path.gradient_sizes(net, x[:, None, None], path)[1]  # two steps back
-        assert found.item() == pytest.approx(abs(value.item()), rel=1e-12)
+        found = cell_path.gradient(net, x[:, None, None], path)[1]  # two steps back
+        assert found.item() == pytest.approx(value.item(), rel=1e-12)
+    full, with_candidate, _ = expected
+    gap = cell_path.sizes(net, x[:, None, None])["difference"][1]
+    assert gap.item() == pytest.approx(abs((full - with_candidate) / full).item(), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
@@ -77,7 +80,7 @@ def test_what_is_cut_changes_no_state_and_in_full_it_is_torch_s_own_gradient(kin
     inputs = x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(net(inputs)[0][-1].sum(), inputs)
     expected = gradient.norm(dim=2).flip(0).median(dim=1).values
-    assert torch.allclose(cell_path.gradient_sizes(net, x, "full"), expected, rtol=1e-10)
+    assert torch.allclose(cell_path.sizes(net, x)["full"], expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
@@ -90,7 +93,7 @@ def test_the_full_gradient_agrees_with_finite_differences(kind):
             step[t] = 1e-6
             up, down = (cell_path.last_state(net, x + s, "full").sum() for s in (step, -step))
             sizes.insert(0, abs(up - down).item() / 2e-6)
-    assert cell_path.gradient_sizes(net, x, "full").tolist() == pytest.approx(sizes, rel=1e-6)
+    assert cell_path.sizes(net, x)["full"].tolist() == pytest.approx(sizes, rel=1e-6)
 
 
 def test_the_cell_alone_is_a_product_of_forget_gates():
@@ -101,7 +104,7 @@ def test_the_cell_alone_is_a_product_of_forget_gates():
     gates.set_gate_bias(net, 2.0)
     with torch.no_grad():
         net.weight_ih_l0[1] = 0.0
-    sizes = {path: cell_path.gradient_sizes(net, torch.zeros(50, 1, 1).double(), path) for path in PATHS}
+    sizes = cell_path.sizes(net, torch.zeros(50, 1, 1).double())
     # From the second step back on: the last step's own input reaches the output gate, too, where the cell is not 0.
     ratios = sizes["cell alone"][2:] / sizes["cell alone"][1:-1]
     assert ratios.tolist() == pytest.approx([torch.sigmoid(torch.tensor(2.0)).item()] * 48, rel=1e-6)
@@ -113,10 +116,13 @@ def test_medians_over_five_seeds():
     found = cell_path.untrained()
     full = measured(gates)[0]["every_step"]
     for name, paths in found.items():
-        assert paths["full"].tolist() == pytest.approx(full[name], rel=1e-9)
+        if name in full:  # gates.py has no bias of 7
+            assert paths["full"].tolist() == pytest.approx(full[name], rel=1e-9)
     alone = {bias: found[f"LSTM, forget bias {bias}"]["cell alone"][49].item() for bias in (0, 1, 3)}
     assert {bias: f"{size:.1e}" for bias, size in alone.items()} == {0: "8.1e-15", 1: "1.9e-07", 3: "4.0e-02"}
-    assert all((paths["cell alone"][10:] <= paths["cell alone"][9]).all() for paths in found.values())  # only falls
+    for name, paths in found.items():
+        if not name.endswith(" 7"):  # with a gate that stays open it is what each input writes that differs
+            assert (paths["cell alone"][10:] <= paths["cell alone"][9]).all(), name  # only falls
 
 
 def test_the_command_measures_what_it_tells(tmp_path, in_this_process, write_corpus, monkeypatch):

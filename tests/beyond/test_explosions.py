@@ -20,10 +20,9 @@ def where(write_corpus):
     return {"text": corpus.load(folder).fingerprint, "data": str(folder)}
 
 
-def test_a_training_that_comes_apart_is_a_record_with_its_losses(where, monkeypatch):
+def test_a_training_that_comes_apart_is_a_record_with_its_losses(where):
     """Two steps at a rate of 10^20: the first one throws the weights out of range, the second loss can't be finite."""
-    monkeypatch.setattr(explosions, "RATE", 1e20)
-    config = Plain("rectified", None, 0, steps=5, **where)
+    config = Plain("rectified", 1e20, None, 0, steps=5, **where)
     record = explosions.train_plain(config, Checkpoint())
     assert record["not_finite_at_step"] == 2
     assert len(record["losses"]) == len(record["norms"]) == 1 and record["loss"] == record["losses"][0]
@@ -36,7 +35,8 @@ def test_the_units_are_the_ones_asked_for_and_the_norm_is_that_before_clipping(w
     model = explosions.PlainRNN(text.size, "rectified")
     assert model.rnn(torch.randn(5, 2, 64) - 5)[0].min() == 0 and explosions.PlainRNN(9, "tanh").rnn.mode == "RNN_TANH"
     records = {
-        clip: explosions.train_plain(Plain("tanh", clip, 0, steps=2, **where), Checkpoint()) for clip in (None, 1e-3)
+        clip: explosions.train_plain(Plain("tanh", 0.5, clip, 0, steps=2, **where), Checkpoint())
+        for clip in (None, 1e-3)
     }
     ids = torch.from_numpy(text.encode(text.train))
     torch.manual_seed(0)
@@ -72,16 +72,15 @@ def test_the_command_tells_who_came_apart_and_it_is_no_failure(tmp_path, in_this
     monkeypatch.setattr(explosions, "CELLS", {"RNN": nn.RNN})
     monkeypatch.setattr(explosions, "CHAR_CLIPS", [None, 1.0])
     monkeypatch.setattr(explosions, "SEEDS", range(1))
-    monkeypatch.setattr(explosions, "UNITS", {"rectified": "relu"})
-    monkeypatch.setattr(explosions, "RATE", 1e20)
+    monkeypatch.setattr(explosions, "PLAIN", [("rectified", 1e20)])
     monkeypatch.setattr(explosions, "CLIPS", [None, 1e-25])
     monkeypatch.setattr(
         explosions, "shown", lambda runs: [{n: r[n] for n in ("clip", "seed", "losses", "norms")} for r in runs]
     )
     saved = record_of(explosions, tmp_path / "out", "--steps", 3, "--data", write_corpus(*TEXT))
     lines = saved["printed"]
-    assert lines[2].startswith("rectified not clipped : 1 of 1 (step 2)")
-    assert lines[3].startswith("rectified clipped at 1e-25: 0 of 1; loss ")
+    assert lines[2].startswith("rectified rate 1e+20 not clipped : 1 of 1 (step 2); norms up to ")
+    assert lines[3].startswith("rectified rate 1e+20 clipped at 1e-25: 0 of 1; loss ")
     assert sum(line.startswith("RNN ") for line in lines) == 2
     assert any(line.startswith("no attention: clipped at 1 0.") for line in lines)
     assert sum(line.startswith("length ") for line in lines) == 16  # the post's reversers

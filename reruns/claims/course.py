@@ -157,11 +157,7 @@ def gates_are_minor(cell_path):
     the size of all that comes: LSTMs, untrained and trained.
     """
     shares = {
-        state: [
-            back(paths, "difference")
-            for name, paths in of_paths(cell_path, state).items()
-            if "LSTM" in name and "difference" in paths
-        ]
+        state: [back(paths, "difference") for name, paths in of_paths(cell_path, state).items() if "LSTM" in name]
         for state in ("untrained", "trained")
     }
     figures = ", ".join(f"{state} {span(values, '.2f')}" for state, values in shares.items())
@@ -218,9 +214,7 @@ def constant_carousel(cell_path):
     """Near 1: a forget bias of 7, f = 0.999. Along the cell, which is the carousel, as much comes from fifty steps back
     as from two, to a factor of two; what comes from one step back goes through the output gate besides.
     """
-    paths = cell_path["every_step"].get("LSTM, forget bias 7")
-    if paths is None:
-        return UNDECIDED, "not measured with a forget bias of 7"
+    paths = cell_path["every_step"]["LSTM, forget bias 7"]
     alone, full = (back(paths, path) / back(paths, path, 2) for path in ("cell alone", "full"))
     return exactly(0.5 < alone < 2), f"{alone:.3f} of it is left along the cell alone, {full:.3f} along all paths"
 

@@ -167,7 +167,6 @@ CASES = {
     "constant_carousel": Case(
         CELL_PATH,
         named=[(*at(50, "cell alone", *BIAS_7), end) for end in (0.04, 3.0)],
-        undecided=[("cell_path", BIAS_7, None)],  # not measured
     ),
     "three_and_four": Case(LAYERS, named=[layer(cell, "relative_to_RNN", 2.0) for cell in ("GRU", "LSTM")]),
     "gru_is_lighter": Case(

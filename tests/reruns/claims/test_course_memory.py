@@ -45,7 +45,7 @@ def untold(name):
 
 
 def robust(delay, **changed):
-    run = {"cell": "RNN, identity", "delay": delay, "accuracy": 1.0, "solved_at": 75}
+    run = {"cell": "RNN, identity", "delay": delay, "accuracy": 1.0}
     return run | {"logit_before": 0.3, "logit_after": 1e-20} | changed
 
 
@@ -188,7 +188,7 @@ CASES = {
         FORGETS,
         named=[("recall_why", ("robust", n, "accuracy"), 1.0) for n in (0, 1)],
         fails=[("recall_why", ("robust", n, "accuracy"), 1.0) for n in (0, 1)],
-        undecided=[("recall_why", ("robust", n, "solved_at"), None) for n in (0, 1)],  # 600 steps weren't enough
+        undecided=[("recall_why", ("robust", n, "accuracy"), 0.6) for n in (0, 1)],  # 600 steps weren't enough
     ),
     "dilemma": Case(
         WHY,

@@ -27,7 +27,7 @@ class Claim:
     needs: tuple[str, ...]
     judge: Callable[..., tuple[str, ...]]
     source: str = OURS
-    where: tuple[str, ...] = ()  # the places of the post that say so, as reruns/outline.py calls them
+    where: tuple[str, ...] = ()  # the places of the post, the course and the lesson that say so (outline.py)
     also: tuple[str, ...] = ()
 
     @property
@@ -128,6 +128,11 @@ def each(truths: list[bool]) -> str:
 def together(*verdicts: str) -> str:
     """The verdict on a sentence that says several things."""
     return FAILS if FAILS in verdicts else UNDECIDED if UNDECIDED in verdicts else HOLDS
+
+
+def agreed(*verdicts: str) -> str:
+    """The verdict on several cases of one sentence: theirs where they agree."""
+    return verdicts[0] if len(set(verdicts)) == 1 else UNDECIDED
 
 
 def apart(low: list[float], high: list[float], by: float = 0.0) -> str:

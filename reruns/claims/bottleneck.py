@@ -64,7 +64,7 @@ def short_is_easy(reverse):
     " none at 40.",
     "reverse",
     source=POST,
-    where=("intro 2", "reverse 2", "reverse 3", "takeaway 5"),
+    where=("intro 2", "reverse 2", "reverse 3", "takeaway 5", "course 0.4", "course 7.5"),
 )
 def bottleneck(reverse):
     """Most: three quarters. None: less than one in a hundred."""
@@ -82,7 +82,7 @@ def bottleneck(reverse):
     "With attention accuracy falls far more slowly: over nine in ten at 10 digits, over three quarters at 20.",
     "reverse",
     source=POST,
-    where=("reverse 3", "reverse 4"),
+    where=("reverse 3", "reverse 4", "course 8.4"),
 )
 def attention_falls_slowly(reverse):
     """Far more slowly: from 10 to 20 digits it loses less than half of what the other model loses, on average."""
@@ -173,7 +173,7 @@ def tell_halves(halves: dict[str, list[tuple[float, float]]], done: str) -> str:
     "Through one state the digits read last are the easy ones, whatever is to be written.",
     "reverse_copy",
     source=POST,
-    where="bottleneck 3",
+    where=("bottleneck 3", "course 8.3"),
 )
 def last_read_is_easy(reverse_copy):
     """What reverse_copy.py said first. The commit that added its outputs turned the sentence into the next claim's, to

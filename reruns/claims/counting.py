@@ -99,7 +99,12 @@ def one_state_is_counting(hmm):
     return exactly(gap < 1e-9), f"{counted:.6f} bits/char, {gap:.0e} apart"
 
 
-@claim("More hidden states are better, and still 64 of them know less than two characters tell.", "hmm", source=COURSE)
+@claim(
+    "More hidden states are better, and still 64 of them know less than two characters tell.",
+    "hmm",
+    source=COURSE,
+    where="course 1.2",
+)
 def states_help(hmm):
     """A gain that three decimals don't show is none."""
     bits = {}

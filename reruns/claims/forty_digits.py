@@ -71,7 +71,7 @@ def own_best_rates(longer, lr):
     "reverse_40_longer",
     "reverse_40_6000",
     source=POST,
-    where=("reverse_40 4", "takeaway 5"),
+    where=("reverse_40 4", "takeaway 5", "course 8.4"),
 )
 def attention_wins(lr, longer, twice):
     """None: less than one in two hundred."""

@@ -3,8 +3,8 @@
 from itertools import pairwise
 from math import hypot, log10
 
-from reruns.claims.base import COURSE, POST, claim, decided, each, exactly, span, together
-from reruns.claims.reach import goes_as_far_as, reaches
+from reruns.claims.base import COURSE, POST, agreed, claim, decided, each, exactly, span, together
+from reruns.claims.reach import goes_as_far_as, reach_of, reaches
 
 ROUNDED = 0.03  # relative: the post prints two digits, 1.2e+02 for 1.1^50 = 117
 
@@ -59,7 +59,7 @@ def ends(vanishing: dict, activation: str, inputs: bool = True) -> dict[float, f
     " grows to 120 at 1.1.",
     "vanishing",
     source=POST,
-    where=("intro 1", "vanishing 1", "takeaway 2"),
+    where=("intro 1", "vanishing 1", "takeaway 2", "course 0.1", "lesson 2"),
 )
 def radius_decides(vanishing):
     linear = ends(vanishing, "linear")
@@ -72,7 +72,7 @@ def radius_decides(vanishing):
     " it grows.",
     "vanishing",
     source=POST,
-    where=("vanishing 2", "takeaway 2"),
+    where=("vanishing 2", "takeaway 2", "course 4.1"),
 )
 def tanh_shrinks_faster(vanishing):
     """A millionth: within a factor of three."""
@@ -132,7 +132,7 @@ def at_50(gates: dict) -> dict[str, float]:
     "Fifty steps back nothing arrives of a plain cell's gradient: some 1e-17.",
     "gates",
     source=POST,
-    where=("gates 1", "takeaway 2"),
+    where=("gates 1", "takeaway 2", "course 4.1"),
 )
 def plain_cell_loses_all(gates):
     """Some 1e-17: of that power of ten."""
@@ -207,11 +207,12 @@ def training_moves_gates(gates_trained):
     where="gates 4",
 )
 def gates_reach_dozens(recall, gates):
-    """Dozens: two. Each gated cell that the post names, the LSTM with the usual head start too, learns such a delay."""
-    cells = ("GRU", "LSTM", "LSTM, forget bias 1")
+    """Dozens: two. A GRU and an LSTM with the usual head start, forget bias 1, learn such a delay."""
+    cells = ("GRU", "LSTM, forget bias 1")
     end = gates["gradient_size"]["LSTM, forget bias 1"]
+    far = agreed(*(goes_as_far_as(24, reach_of(recall, cell)) for cell in cells))
     return (
-        together(*(goes_as_far_as(24, recall["reach"][cell]) for cell in cells), exactly(end[-1] < end[0])),
+        together(far, exactly(end[-1] < end[0])),
         f"{reaches(recall, *cells)}; the LSTM's gradient, bias 1, {end[0]:.1e} then {end[-1]:.1e}",
     )
 
@@ -220,6 +221,7 @@ def gates_reach_dozens(recall, gates):
     "Reading both ways shows a tagger what comes after; it carries no gradient any further.",
     "bidirectional",
     source=COURSE,
+    where="course 3.2",
 )
 def both_ways_cure_blindness(bidirectional):
     """Right by guessing alone: at most four standard deviations of 2,000 tests above a forward reader's ceiling."""

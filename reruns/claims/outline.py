@@ -1,6 +1,7 @@
-"""The post from its first sentence to its takeaways: every place that concludes something, in words of our own.
+"""The post, the course and the lesson: every place that says something that can be tested, in words of our own.
 
-Each place has at least one claim that names it, or stands in NOT_JUDGED with the reason; a test sees to that.
+Each place has at least one claim that names it, or stands in what isn't judged, with the reason; a test sees to that.
+Where the course or the lesson says what the post says too, the post's claim names that place as well.
 """
 
 CONCLUSIONS = {
@@ -91,4 +92,75 @@ NOT_JUDGED = {
     ),
     "forty possible": ("128 numbers can hold forty digits in principle", "in principle: nothing to measure"),
     "other posts": ("what other posts of the series measure", "not of this post"),
+}
+
+COURSE_SAYS = {  # "Sequence Modeling Pre-Transformer", by section; 0 is what comes before the first
+    "course 0.1": "a signal from t steps back is multiplied by one Jacobian t times, so it vanishes or explodes",
+    "course 0.2": "in practice it almost always vanishes",
+    "course 0.3": "gates give the gradient a nearly linear way through time",
+    "course 0.4": "two networks in a chain have one vector between them",
+    "course 1.1": "what wasn't needed for a few dozen steps is overwritten",
+    "course 1.2": "a hidden Markov model keeps little more than the last one or two elements",
+    "course 1.3": "twenty steps leave a millionth of a gradient at a weight of 0.5, and at 1.5 make it 3,325 times",
+    "course 1.4": "so early inputs have almost no influence on what is learned",
+    "course 2.1": "n-grams and hidden Markov models have nothing of the tenth word back",
+    "course 2.2": "with gates memory over a long range works in practice",
+    "course 3.1": "a recurrence can't be computed for all steps at once, attention can",
+    "course 3.2": "reading both ways cures a blind spot, not the gradient",
+    "course 4.1": "tanh and the matrix make the product shrink exponentially",
+    "course 4.2": "it grows exponentially where the dominant eigenvalue is above 1",
+    "course 4.3": "that shows as a loss that is suddenly NaN",
+    "course 4.4": "vanishing is the far more common failure",
+    "course 4.5": "and it is silent: nothing crashes",
+    "course 4.6": "a plain RNN learns dependencies of 10 to 20 steps at most (also sections 5, 6 and 7)",
+    "course 4.7": "a GRU has fewer parameters and fewer products a step",
+    "course 4.8": "a GRU does about as well as an LSTM (also section 8)",
+    "course 5.1": "what the gates have from the cell before is minor in its derivative",
+    "course 5.2": "which is the forget gate, and nothing else",
+    "course 5.3": "where that is near 1 the gradient passes a step almost unchanged, and so many steps",
+    "course 5.4": "a network can learn to keep this way open",
+    "course 5.5": "a plain RNN has nothing to keep it open with",
+    "course 5.6": "a poor start spoils an LSTM; section 7 proposes a forget bias far below 0",
+    "course 5.7": "thousands of steps are too many for it",
+    "course 5.8": "gates stretch the range to several hundred steps (also sections 6 and 7)",
+    "course 6.1": "across a sequence the cells aren't parallel, a Transformer is",
+    "course 6.2": "a Transformer reaches any distance by a path of one step",
+    "course 6.3": "an LSTM has about 4 times a plain cell's parameters, a GRU about 3 times",
+    "course 6.4": "a token costs a recurrent model the same after any text, a Transformer's cache grows",
+    "course 7.1": "teacher forcing makes training converge much faster",
+    "course 7.2": "and is easier to compute in parallel",
+    "course 7.3": "what it didn't practise, its own digits, a model does worse",
+    "course 7.4": "early mistakes can compound",
+    "course 7.5": "the longer a sentence, the worse its translation through one vector",
+    "course 7.6": "CTC learns without a label for each frame",
+    "course 7.7": "CTC keeps the order of the frames, a decoder may reorder",
+    "course 7.8": "CTC's single pass has the lower latency, which real-time recognition needs",
+    "course 8.1": "what is far back isn't learned because its signal doesn't arrive",
+    "course 8.2": "a GRU is cheaper a step and faster to train",
+    "course 8.3": "words read first have to survive the most updates on their way into the one vector",
+    "course 8.4": "attention removes the bottleneck",
+}
+COURSE_NOT_JUDGED = {
+    "definitions": (
+        "the cells' equations, unrolling, the collapse of CTC's paths",
+        "layers/ and their tests have them",
+    ),
+    "tanh": ("its derivative is at most 1, and less away from 0", "school mathematics"),
+    "residual streams": (
+        "a cell state is to time what a residual stream is to depth",
+        "an analogy; depth isn't measured",
+    ),
+    "bidirectional encoders": ("encoders of translators were often bidirectional, decoders never", "history"),
+    "stability": ("teacher forcing stabilises training", "no script measures how stable a training is"),
+    "expressiveness": ("an LSTM's cell state is more expressive", "no measure of it is given"),
+    "production": ("what was and is used in recognition and translation, and why state spaces came back", "history"),
+    "scale": ("RNNs lost on trainability at scale", "at scale: not on this hardware"),
+}
+LESSON_SAYS = {  # "RNNs and LSTMs, the pre-transformer world"
+    "lesson 1": "older information is overwritten as the state changes",
+    "lesson 2": "over k steps the gradient is multiplied by about a factor to the power of k",
+    "lesson 3": "with the forget gate near 1 it neither shrinks nor grows",
+    "lesson 4": "which carries it over hundreds of steps",
+    "lesson 5": "a recurrence is a step after a step, and training crawls",
+    "lesson 6": "attention looks at every token in one step, and its gradient doesn't vanish",
 }

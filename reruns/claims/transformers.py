@@ -9,7 +9,7 @@ from reruns.claims.character_models import cell_by_cell, every, of_cells
     " attention takes one step, and the gradient arrives.",
     "path_length",
     source=POST,
-    where=("transformers 1", "takeaway 6"),
+    where=("transformers 1", "takeaway 6", "lesson 6"),
 )
 def attention_is_one_step(path_length):
     """Nothing: less than 1e-30 in each seed. Arrives: more than 1e-4."""
@@ -35,7 +35,7 @@ def no_short_cut_for_gradients(path_length):
     "A recurrent layer keeps as much however long the text is; attention keeps keys and values of every token.",
     "generation",
     source=POST,
-    where=("transformers 2", "takeaway 6"),
+    where=("transformers 2", "takeaway 6", "course 6.4"),
 )
 def state_is_fixed(generation):
     """In bytes, for one sequence: the same after any context, against proportional to it."""
@@ -52,7 +52,7 @@ def state_is_fixed(generation):
     "A GRU takes longer than attention for 1,024 steps, though it computes less: 0.81 GFLOPs against 1.48.",
     "parallel",
     source=POST,
-    where=("transformers 3", "takeaway 6"),
+    where=("transformers 3", "takeaway 6", "lesson 5"),
 )
 def serial_costs(parallel):
     gru, attention = parallel["GRU"], parallel["attention"]
@@ -146,7 +146,7 @@ def square_catches_up(parallel_lengths):
     "The next token costs an RNN the same after any context; what attention's cache costs grows.",
     "generation",
     source=POST,
-    where=("transformers 8", "takeaway 6"),
+    where=("transformers 8", "takeaway 6", "course 6.4"),
 )
 def a_token_stays_cheap(generation):
     slopes = {batch: generation[f"batch_{batch}"]["slopes"] for batch in generation["batches"]}
@@ -209,6 +209,7 @@ def bare_layers_pay(scan_models, char_models):
     "CTC transcribes in the order of the sound only; attention also writes the string reversed.",
     "ctc_digits",
     source=COURSE,
+    where="course 7.7",
 )
 def alignment_is_monotonic(ctc_digits):
     """Fewer than one label in five wrong counts as transcribed, more than every second as failed. What failed must have

@@ -26,13 +26,15 @@ def test_every_claim_has_a_case():
     assert len(BY_NAME) == len(claims.CLAIMS) == len(base.DECLARED)  # and a name of its own
 
 
-def test_every_place_of_the_post_is_judged():
-    """Or is among those that aren't, with a reason."""
+def test_every_place_of_the_post_the_course_and_the_lesson_is_judged():
+    """Or is among those that aren't, with a reason. A claim of theirs names a place of its source, one of ours none."""
+    said = {base.POST: outline.CONCLUSIONS, base.COURSE: outline.COURSE_SAYS, base.LESSON: outline.LESSON_SAYS}
     judged = {place for claim in claims.CLAIMS for place in claim.where}
-    assert judged == outline.CONCLUSIONS.keys()
-    assert not outline.CONCLUSIONS.keys() & outline.NOT_JUDGED.keys()
+    assert judged == set().union(*said.values()) and len(judged) == sum(map(len, said.values()))
+    assert not judged & (outline.NOT_JUDGED.keys() | outline.COURSE_NOT_JUDGED.keys())
     for claim in claims.CLAIMS:
-        assert (claim.source == base.POST) == bool(claim.where), claim.sentence
+        own = said.get(claim.source, {})
+        assert any(place in own for place in claim.where) == bool(own) == bool(claim.where), claim.sentence
 
 
 def test_a_sentence_ends_and_is_said_once():
@@ -52,6 +54,7 @@ def test_how_verdicts_are_made():
     assert base.together(HOLDS, HOLDS) == HOLDS
     assert base.together(HOLDS, UNDECIDED) == UNDECIDED
     assert base.together(UNDECIDED, FAILS, HOLDS) == FAILS  # a sentence with a false part is false
+    assert base.agreed(FAILS, FAILS) == FAILS and base.agreed(HOLDS, FAILS) == UNDECIDED
     assert base.apart([1, 2], [3, 4]) == HOLDS and base.apart([3, 4], [1, 2]) == FAILS
     assert base.apart([1, 3], [2, 4]) == UNDECIDED and base.apart([1, 2], [3, 4], by=1) == UNDECIDED
     assert base.apart([2], [2]) == FAILS

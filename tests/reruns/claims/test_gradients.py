@@ -38,9 +38,11 @@ TRAINED = {
 RECALL = {
     "recall": {
         "reach": {
-            cell: {"delay": 40, "not_learned": 80, "budget_may_be_why": []}
-            for cell in ("GRU", "LSTM", "LSTM, forget bias 1")
+            cell: {"delay": 40, "not_learned": 80, "budget_may_be_why": []} for cell in ("GRU", "LSTM, forget bias 1")
         },
+        "runs": [
+            {"cell": cell, "delay": d, "steps": 6000} for cell in ("GRU", "LSTM, forget bias 1") for d in (20, 80)
+        ],
     }
 }
 BOTH_WAYS = {
@@ -132,14 +134,15 @@ CASES = {
     "gates_reach_dozens": Case(
         RECALL | GATES,
         named=[
-            *(("recall", ("reach", cell, "delay"), 20) for cell in ("GRU", "LSTM", "LSTM, forget bias 1")),
+            *(("recall", ("reach", cell, "delay"), 20) for cell in ("GRU", "LSTM, forget bias 1")),
             ("gates", of_cell("LSTM, forget bias 1"), 2.0),
         ],
-        fails=[("recall", ("reach", cell, "delay"), 5) for cell in ("GRU", "LSTM", "LSTM, forget bias 1")],
-        undecided=[
-            ("recall", ("reach", cell), {"delay": 20, "not_learned": 40, "budget_may_be_why": ["one solved it"]})
-            for cell in ("GRU", "LSTM", "LSTM, forget bias 1")
+        fails=[
+            ("recall", ("reach", cell, what), steps)
+            for cell in ("GRU", "LSTM, forget bias 1")
+            for what, steps in (("delay", 10), ("not_learned", 20))
         ],
+        undecided=[("recall", ("reach", "GRU", what), steps) for what, steps in (("delay", 10), ("not_learned", 20))],
     ),
     "both_ways_cure_blindness": Case(
         BOTH_WAYS,

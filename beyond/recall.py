@@ -38,7 +38,7 @@ from layers.one_bit_training import SETTINGS, TESTED, Config, train
 
 DELAYS = [5 * 2**doublings for doublings in range(10)]  # steps between the bit and the end: 5 to 2,560
 BUDGET = 6000  # steps of a training at most …
-FEWER = {320: 2400, 640: 1600, 1280: 1200, 2560: 800}  # … but at these delays, where a step takes so long
+FEWER = {320: 1600, 640: 1000, 1280: 700, 2560: 500}  # … but at these delays, where a step takes so long
 PATIENCE, PATIENT = 4, 80  # how many budgets are tried where no rate solves it, and up to which delay
 RATES = [0.001, 0.003, 0.01]
 SEEDS = range(3, 8)  # 0 to 2 served to choose noise, batch and rates, in short trainings

@@ -17,16 +17,14 @@ FIRST_SECONDS = 5  # until the first one
 class Bar:
     """A bar on a terminal, a line a minute elsewhere. Reads the files that Checkpoint.tick writes."""
 
-    def __init__(self, folders: dict[str, Path], names: dict[str, str], costs: dict[str, float], todo: list[str]):
-        self.folders, self.names, self.costs = folders, names, costs
-        self.running = dict.fromkeys(todo, 0.0)
+    def __init__(self, folder: Path, trainings: dict[str, object], records: dict[str, dict]):
+        """Configurations by the names of their folders, and the records of those that are done: both grow."""
+        self.folder, self.trainings, self.records = folder, trainings, records
         self.terminal = bool(sys.stderr) and sys.stderr.isatty()
         self.period = 0.0 if self.terminal else LOG_SECONDS
         self.shown = time.monotonic() + min(FIRST_SECONDS, self.period) - self.period
-        done, _ = self._look()
         self.bar = tqdm(
-            total=sum(costs.values()),
-            initial=done,
+            initial=self._look()[0],
             file=sys.stderr if self.terminal else io.StringIO(),
             bar_format="{percentage:3.0f}%" + "|{bar}|" * self.terminal + " {elapsed}, {remaining} left{postfix}",
             dynamic_ncols=True,
@@ -38,14 +36,13 @@ class Bar:
         if time.monotonic() - self.shown < self.period:
             return
         self.shown = time.monotonic()
-        self.bar.n, text = self._look()
+        self.bar.n, self.bar.total, text = self._look()
         self.bar.set_postfix_str(text, refresh=self.terminal)
         if not self.terminal:
             note(str(self.bar))
 
-    def finish(self, key: str):
-        """Count a training as done, and clear the line for what is printed about it."""
-        del self.running[key]
+    def clear(self):
+        """Clear the line for what is printed about a training that is done."""
         self.bar.clear()
 
     def close(self):
@@ -53,17 +50,19 @@ class Bar:
         self.bar.leave = False
         self.bar.close()
 
-    def _look(self) -> tuple[float, str]:
-        """The cost of all that is done, and the trainings that are running."""
-        texts = []
-        for key in self.running:
+    def _look(self) -> tuple[float, float, str]:
+        """The cost of all that is done, that of everything, and the trainings that are running."""
+        done, total, texts = 0.0, 0.0, []
+        for key, config in self.trainings.items():
+            cost = getattr(config, "cost", 1)
+            total += cost
+            if key in self.records:
+                done += cost
+                continue
             try:
-                step, total, shown = json.loads((self.folders[key] / "progress.json").read_text(encoding="utf-8"))
+                step, steps, shown = json.loads((self.folder / key / "progress.json").read_text(encoding="utf-8"))
             except (OSError, ValueError):  # not begun, or read while being written
                 continue
-            self.running[key] = step / total
-            texts.append(
-                " ".join([f"{self.names[key]} {step:,}/{total:,}", *(f"{k} {v:.4g}" for k, v in shown.items())])
-            )
-        left = sum(self.costs[key] * (1 - done) for key, done in self.running.items())
-        return sum(self.costs.values()) - left, "; ".join(texts)
+            done += cost * step / steps
+            texts.append(" ".join([f"{config} {step:,}/{steps:,}", *(f"{k} {v:.4g}" for k, v in shown.items())]))
+        return done, total, "; ".join(texts)

@@ -118,47 +118,58 @@ def run(
     configs: list,
     arguments: Namespace,
     line: Callable[[dict], str] | None = None,
+    more: Callable[[object, dict], list] = lambda config, record: [],
 ) -> list[dict]:
     """Train each configuration; the records, in the order of ``configs``.
 
     ``arguments`` has ``jobs``, ``cluster`` and ``work``. A configuration's ``device``, if any, is where it runs:
     without ``jobs`` there is one training per core of the CPU, or some per device elsewhere. The longest start first.
-    ``line``, where given, is what a person is told of a training's record as soon as it ends.
+    ``line``, where given, is what a person is told of a training's record as soon as it ends; ``more`` says which
+    configurations are to be trained, too, now that it has (lab/searches.py).
     """
     torch.set_num_threads(1)  # here too: what is computed from the records depends on cores no more than they do
     work = arguments.work
     token = work.hold()
-    order = [key_of(config) for config in configs]
-    trainings = dict(zip(order, configs, strict=True))
-    folders = {key: work.folder / key for key in trainings}
-    records = {key: record for key, folder in folders.items() if (record := _stored(folder)) is not None}
+    place = str(work.folder.relative_to(ROOT) if work.folder.is_relative_to(ROOT) else work.folder)
+    trainings, records, calls = {}, {}, {}  # by key; of calls, those that are still to be made
+
+    def add(configs):
+        new = {key: config for config in configs if (key := key_of(config)) not in trainings}
+        trainings.update(new)
+        for key, config in sorted(new.items(), key=lambda item: -getattr(item[1], "cost", 1)):
+            if (record := _stored(work.folder / key)) is None:
+                calls[key] = (train, config, place, key, token)
+            else:
+                keep(key, record)
+
+    def keep(key, record):
+        records[key] = record
+        add(more(trainings[key], record))
+
+    add(configs)
     if records:
         note(f"{len(records)} of {len(trainings)} trainings are done already: going on")
     for key, record in records.items():
         _tell(trainings[key], record)
-    costs = {key: getattr(config, "cost", 1) for key, config in trainings.items()}
-    todo = sorted(trainings.keys() - records.keys(), key=lambda key: (-costs[key], order.index(key)))
-    bar = Bar(folders, {key: str(config) for key, config in trainings.items()}, costs, todo)
+    bar = Bar(work.folder, trainings, records)
     devices = {getattr(config, "device", "cpu") for config in trainings.values()}
     cluster = arguments.cluster
     if cluster is not None:
         pool = partial(pools.cluster, cluster, work.made_of, work.module)
     else:
         pool = partial(pools.processes, arguments.jobs, devices)
-    place = str(work.folder.relative_to(ROOT) if work.folder.is_relative_to(ROOT) else work.folder)
-    calls = {key: (train, trainings[key], place, key, token) for key in todo}
     try:
         for key, record in _completed(pool, calls, bar):
-            records[key] = record
-            _store(record, folders[key])
+            _store(record, work.folder / key)
             _tell(trainings[key], record, line)
+            keep(key, record)
     except KeyboardInterrupt:
         bar.close()
         note(f"{len(records)} of {len(trainings)} trainings are done; the same command goes on from here")
         raise
     finally:
         bar.close()
-    return [dict(records[key]) for key in order]
+    return [dict(records[key_of(config)]) for config in configs]
 
 
 def _tell(config, record: dict, line: Callable[[dict], str] | None = None):
@@ -169,13 +180,21 @@ def _tell(config, record: dict, line: Callable[[dict], str] | None = None):
 
 
 def _completed(pool, calls: dict[str, tuple], bar) -> Iterator[tuple[str, dict]]:
-    """Make the calls of _train_one in a pool; yield (key, record) in the order in which trainings end."""
+    """Make the calls of _train_one in a pool; yield (key, record) in the order in which trainings end.
+
+    Calls that are added meanwhile are made as well.
+    """
     deaths = 0
     while calls:
         with pool() as executor:
             futures = {}
-            with suppress(BrokenExecutor), pools.for_children():
-                futures = {executor.submit(_train_one, *call): key for key, call in calls.items()}
+
+            def submit(executor=executor, futures=futures):
+                with suppress(BrokenExecutor), pools.for_children():
+                    for key in [key for key in calls if key not in futures.values()]:
+                        futures[executor.submit(_train_one, *calls[key])] = key
+
+            submit()
             while futures:
                 bar.show()
                 for future in wait(futures, PROGRESS_SECONDS, FIRST_COMPLETED).done:
@@ -183,8 +202,9 @@ def _completed(pool, calls: dict[str, tuple], bar) -> Iterator[tuple[str, dict]]
                     if not isinstance(future.exception(), BrokenExecutor):
                         deaths = 0
                         del calls[key]
-                        bar.finish(key)
+                        bar.clear()
                         yield key, future.result()
+                        submit()
         if calls:
             deaths += 1
             if deaths > RESTARTS:

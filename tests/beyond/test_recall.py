@@ -29,10 +29,12 @@ def swept(monkeypatch):
     """
 
     def run_with(solve, *arguments):
-        def run(train, configs, arguments, line):
-            for c in configs:
+        def run(train, configs, arguments, line, more):
+            waiting = list(configs)
+            while waiting:
+                c = waiting.pop(0)
                 trained.setdefault(c.cell, []).append((c.delay, c.learning_rate, c.seed, c.steps))
-            return [solve(c) if isinstance(solve(c), dict) else record(c, solve(c)) for c in configs]
+                waiting += more(c, solve(c) if isinstance(solve(c), dict) else record(c, solve(c)))
 
         trained = {}
         monkeypatch.setattr(trainings, "run", run)

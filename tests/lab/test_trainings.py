@@ -156,6 +156,22 @@ def run(work, configs=CONFIGS, jobs=1, cluster=None, line=None):
     return trainings.run(toy_training.train, configs, Namespace(jobs=jobs, cluster=cluster, work=work), line)
 
 
+def test_what_one_training_found_can_ask_for_more_and_so_it_does_when_its_record_is_stored(
+    work, expected, in_this_process
+):
+    def more(config, record):
+        asked.append(config.seed)
+        return CONFIGS[config.seed + 1 :][:1] + CONFIGS[:1]  # the next, and one that is there already
+
+    kept, found = work(), []
+    for _ in range(2):
+        asked = []
+        trainings.run(toy_training.train, CONFIGS[:1], Namespace(jobs=1, cluster=None, work=kept), more=more)
+        found.append(asked)
+    assert found == [[0, 1, 2]] * 2
+    assert run(kept) == expected  # nothing is left to train
+
+
 def test_what_is_trained_is_kept_until_the_results_are_saved(work, expected, in_this_process, monkeypatch, capsys):
     first, second = work(), work()
     configs = [Config(0, steps=5), Config(1, steps=5)]
@@ -373,20 +389,25 @@ def test_a_pool_that_dies_again_and_again_ends_in_one_line(work, monkeypatch, ca
 
 
 def test_progress_counts_all_trainings_by_their_cost_and_names_what_runs(tmp_path, monkeypatch, capsys):
-    """a is done (cost 1), b at a quarter (cost 2), c not begun (cost 3): 1.5 of 6 is 25%."""
+    """a is done (cost 1), b at a quarter (cost 2), c not begun (cost 3): 1.5 of 6 is 25%. Then b is done, d is new."""
     monkeypatch.setattr("lab.progress.LOG_SECONDS", 0)
-    folders = {key: tmp_path / key for key in "abc"}
-    Checkpoint(folders["b"]).tick(50, 200, loss=1.25)
-    bar = Bar(folders, {"a": "A", "b": "B", "c": "C"}, {"a": 1, "b": 2, "c": 3}, ["b", "c"])
+
+    class Costly(str):
+        cost = property(lambda self: "ABCD".index(self) + 1)
+
+    Checkpoint(tmp_path / "b").tick(50, 200, loss=1.25)
+    configs, records = {key: Costly(key.upper()) for key in "abc"}, {"a": {}}
+    bar = Bar(tmp_path, configs, records)
     bar.show()
-    bar.finish("b")
+    records["b"] = {}
+    configs["d"] = Costly("D")
     bar.show()
     bar.close()
     output, messages = capsys.readouterr()
     first, second = messages.splitlines()
     assert output == ""
     assert re.fullmatch(r" 25% \d\d:\d\d, \S+ left, B 50/200 loss 1.25", first)
-    assert re.fullmatch(r" 50% \d\d:\d\d, \S+ left", second)
+    assert re.fullmatch(r" 30% \d\d:\d\d, \S+ left", second)  # 3 of 10
 
 
 class Full(io.StringIO):

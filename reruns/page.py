@@ -52,7 +52,8 @@ def _index(parts: dict[str, list[Entry]], entries: list[Entry], claims: list, fo
             f"- [{title}]({FILES[title]}): {', '.join(f'[{entry.name}]({at[entry.name]})' for entry in held)}"
             for title, held in parts.items()
         )
-        + "\n- [The post, line by line](POST.md): its conclusions, figures and settings, each with ours",
+        + "\n- [The post, line by line](POST.md): its conclusions, figures and settings, each with ours"
+        + "\n- [The course and the lesson, sentence by sentence](COURSE.md)",
         *_side_by_side(entries, folder, machines),
         "## What the post concludes, and what is claimed beyond it",
         "Each claim is code (`reruns/claims/`) that judges the saved figures; a verdict leads to the first of the"

@@ -5,7 +5,7 @@ reruns/claims/outline.py. A test holds it to the post's figures: none may be mis
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -58,10 +58,15 @@ def conclusions(judged: dict) -> list[str]:
             f"{name}: **{verdict}**" for name, (claim, (verdict, _), _) in judged.items() if place in claim.where
         ]
         rows.append([place, what, "; ".join(verdicts)])
-    count = Counter(verdict for _, (verdict, _), _ in judged.values())
-    told = ", ".join(f"{number} {verdict}" for verdict, number in count.most_common())
     head = ["place", "what the post concludes there", "the claims that judge it"]
-    return [f"{len(rows)} places, {len(judged)} claims: {told}.", *table(head, rows)]
+    return [f"{len(rows)} places, {counted(verdict for _, (verdict, _), _ in judged.values())}", *table(head, rows)]
+
+
+def counted(verdicts: Iterable[str]) -> str:
+    """How many claims there are of each verdict."""
+    count = Counter(verdicts)
+    told = ", ".join(f"{number} {verdict}" for verdict, number in count.most_common())
+    return f"{count.total()} claims: {told}."
 
 
 def told_claims(judged: dict, published: dict) -> list[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lab import results
 from lab.errors import ROOT, SAVED, UserError
-from reruns import page, post
+from reruns import course, page, post
 from reruns.catalogue import Entry
 from reruns.claims.base import POST, UNDECIDED, Claim
 
@@ -38,6 +38,7 @@ def files(entries: list[Entry], published: dict, claims: list[Claim], folder: Pa
     """What each file will hold. README.md's table is of the saved outputs: a report on another folder leaves it."""
     pages = page.pages(entries, published, claims, folder)
     pages["POST.md"] = post.page(entries, published, claims, folder)
+    pages["COURSE.md"] = course.page(claims, folder)
     made = {folder / name: MADE + text for name, text in pages.items()}
     if folder.resolve() == SAVED:
         made[README] = with_table(results.read(README).decode(), table(claims, folder))

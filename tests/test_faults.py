@@ -219,7 +219,7 @@ def test_a_model_that_is_saved(fault, most, ended, tmp_path, write_corpus):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_made_from_results(fault, most, mode, ended, tmp_path):
     out = tmp_path / "out"
-    names = ["gates.json", "gates.txt", "gates.png", "README.md", "POST.md", "1-gradients-through-time.md"]
+    names = ["gates.json", "gates.txt", "gates.png", "README.md", "POST.md", "COURSE.md", "1-gradients-through-time.md"]
 
     def prepare():
         shutil.rmtree(out, ignore_errors=True)

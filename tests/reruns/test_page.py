@@ -99,5 +99,5 @@ def test_a_page_of_a_chapter_that_is_no_more_goes_and_nothing_else(tmp_path):
     (tmp_path / "notes.md").write_text("# Notes of one's own\n", encoding="utf-8")
     report.write([ENTRIES["bptt"]], PUBLISHED, claims.CLAIMS, tmp_path)
     pages = {path.name for path in tmp_path.glob("*.md")}
-    assert pages == {"README.md", "POST.md", page.FILES["Gradients through time"], "notes.md"}
+    assert pages == {"README.md", "POST.md", "COURSE.md", page.FILES["Gradients through time"], "notes.md"}
     assert report.README.read_bytes() == readme  # it tells of outputs/ alone

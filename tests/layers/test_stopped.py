@@ -38,7 +38,7 @@ def test_the_settings_reach_the_model():
     lstm, gpt = (stopped.build(config, V) for config in (LSTM, SMALL_GPT))
     assert isinstance(lstm, DroppingLSTM) and (lstm.dropout, lstm.weight_dropout, lstm.rnn.hidden_size) == (0.2, 0.2, 5)
     assert isinstance(gpt, GPT) and gpt.window == 16 and gpt.embedding.weight.shape == (V, 8)
-    assert [part.p for part in gpt.modules() if isinstance(part, torch.nn.Dropout)] == [0.2, 0.2]
+    assert gpt.dropout.p == gpt.blocks[0].dropout.p == 0.2
 
 
 @pytest.mark.parametrize("config", [LSTM, SMALL_GPT], ids=["LSTM", "GPT"])

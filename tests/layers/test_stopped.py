@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lab.trainings import Checkpoint
-from layers import char_lm, mixtures, stopped
+from layers import char_lm, dropping, mixtures, stopped
 from layers.char_gpt import GPT
 from layers.dropping import DroppingLSTM
 
@@ -101,6 +101,35 @@ def test_learning_while_reading_is_tuned_on_what_is_set_aside(config):
     assert found["learning"][1] != found["reading"][1]
     aside = mixtures.bits_per_char(mixtures.unpack(found["learning"][0]))
     assert aside <= mixtures.bits_per_char(mixtures.unpack(found["reading"][0])) + 0.05
+
+
+def test_learning_while_reading_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
+    """Each text that has been read is kept: 2 of 3 rates before a kill, then the third and the text scored."""
+    monkeypatch.setattr(stopped, "RATES", (1e-4, 1e-3, 1e-2))
+    score, read, config = dropping.score_learning, [], replace(LSTM, learns_reading=True)
+    whole = train(config)
+
+    def reading(model, ids, sizes, rate):
+        if len(read) == 2:
+            read.append("killed")
+            raise KeyboardInterrupt
+        read.append(rate)
+        return score(model, ids, sizes, rate)
+
+    monkeypatch.setattr(dropping, "score_learning", reading)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, Checkpoint(tmp_path, every=0))
+    assert without_seconds(train(config, Checkpoint(tmp_path, every=0))) == without_seconds(whole)
+    assert read == [1e-4, 1e-3, "killed", 1e-2, whole["packed"]["rate"]]
+
+
+def test_characters_that_training_never_showed_don_t_count_for_when_to_stop():
+    """V - 1 stands for them: a text with them stops a training as the same text without them does."""
+    aside = text(1)
+    with_them = torch.cat([aside[:50], torch.tensor([V - 1] * 5), aside[50:]])
+    known = aside[aside < V - 1]
+    one, other = (stopped.descend(LSTM, Checkpoint(), text(0), part, V).curve for part in (with_them, known))
+    assert one == other
 
 
 def test_what_is_stopped_by_is_close_to_the_exact_bits():

@@ -37,7 +37,7 @@ import torch
 
 import charlm
 import corpus
-from char_models import spread
+from char_models import options, spread
 from cleaning import posts
 from kneser_ney import MODIFIED_CONTEXTS, levels, modified_discounts
 from lab import devices, plots, script, trainings
@@ -145,7 +145,6 @@ def refuse_short(text, data):
 
 
 def measure(arguments):
-    devices.pick(arguments.device)
     text, where = charlm.read(arguments)
     refuse_short(text, arguments.data)
     runs = trainings.run(train, configurations(arguments, where), arguments)
@@ -280,12 +279,6 @@ def draw(found):
     axes.set(ylabel="validation bits per character", title="What beats counting, chosen without the validation text")
     axes.legend(fontsize=8)
     return figure
-
-
-def options(parser):
-    corpus.add_argument(parser)
-    parser.add_jobs()
-    parser.add_device()
 
 
 if __name__ == "__main__":

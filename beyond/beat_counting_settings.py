@@ -55,7 +55,6 @@ def configurations(arguments, where):
 
 
 def measure(arguments):
-    devices.pick(arguments.device)
     text, where = charlm.read(arguments)
     beat_counting.refuse_short(text, arguments.data)
     runs = [stopped.recorded(run) for run in trainings.run(train, configurations(arguments, where), arguments)]

@@ -11,6 +11,8 @@ loss changes the weights, so that the next one is scored by a model that has lea
 divided by its usual size, which a look at training text tells, and a pull back to where the weights began:
 
     W ← W - rate · g / (√(mean g²) + ε) + PULL · (W_0 - W)
+
+Departure from theirs: all weights are pulled back alike, not those more whose gradients are usually larger.
 """
 
 import copy

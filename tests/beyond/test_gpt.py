@@ -145,6 +145,7 @@ def test_the_table_holds_both_sizes_and_their_rivals(data, tmp_path):
 
 
 def test_a_training_that_diverges_is_told(data, tmp_path, monkeypatch):
+    monkeypatch.delattr(gpt, "draw")
     monkeypatch.setattr(gpt, "Config", lambda *known, **options: replace(SMALL(*known, **options), first=2,
         learning_rate=1e30 if known[1] == 1 else 1e-3))  # fmt: skip
     record = record_of(gpt, tmp_path / "out", "--data", data, status=1)

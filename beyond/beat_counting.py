@@ -19,7 +19,7 @@ share of characters that a training post has to itself, on average, and the rest
 (layers/mixtures.py). With a text of one's own, --data, a twentieth of the training text stands for a post, and the last
 one is set aside.
 
-    python -m beyond.beat_counting          not run at full length yet; about 43 min by the time of a step
+    python -m beyond.beat_counting          not run at full length yet; about 46 min by the time of a step
 
 The learning rates are those that beyond/beat_counting_settings.py chose on the posts set aside.
 

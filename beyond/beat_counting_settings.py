@@ -24,6 +24,7 @@ from layers import stopped
 
 SEED = 0
 STEPS = 500
+POINTS = 5  # of a learning curve
 LEARNING_RATES = [2e-3, 4e-3, 8e-3]
 
 KINDS = {
@@ -47,7 +48,7 @@ def train(config, checkpoint):
 def configurations(arguments, where):
     settings = {"device": arguments.device, **where}
     return [
-        stopped.Config(row, SEED, **own | {"steps": STEPS, "learning_rate": rate}, **settings)
+        stopped.Config(row, SEED, **own | {"steps": STEPS, "points": POINTS, "learning_rate": rate}, **settings)
         for row, own in ROWS.items()
         if own.get("cosine", True)
         for rate in LEARNING_RATES

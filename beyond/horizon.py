@@ -6,7 +6,7 @@ of zero: its bits fall until more of the past is worth nothing to it. For d up t
 loss is measured at the embedding d characters back. All three are of the same 1,024 characters of the validation text
 (the gradient of 256 of them), and explained in layers/looking_back.py.
 
-    python -m beyond.horizon          not run at full length yet; about 6 min by the time of a step, after beyond.gpt
+    python -m beyond.horizon          not run at full length yet; about 7 min by the time of a step, after beyond.gpt
 
 One seed of each model is looked at, with the weights of its best step. The recurrent ones are trained anew by
 charlm.py, for as many steps as char_models.py and beyond/scan_models.py found to be best: at a rate that never changes,

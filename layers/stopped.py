@@ -23,7 +23,6 @@ from layers import char_lm, char_rnn, dropping, mixtures
 from layers.char_gpt import GPT, Size
 
 GPT_BLOCKS, GPT_HEADS = 4, 4
-POINTS = 25  # of the learning curve, evenly spread over a training
 RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # of learning while reading, to choose from
 
 
@@ -44,6 +43,7 @@ class Config:
     warm_up: int = 100  # steps in which it rises, where it falls later
     learning_rate: float = 2e-3  # AdamW's, at its highest
     clip: float = 1.0  # the largest norm that a gradient may have
+    points: int = 20  # of the learning curve, evenly spread: where it may be stopped
     cost: float = 1.0  # about how many seconds it takes
     learns_reading: bool = False  # whether it is also scored while it learns from what it reads
     device: str = "cpu"
@@ -92,7 +92,7 @@ def descend(config, checkpoint, ids, aside, vocabulary):
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate(config, 1), weight_decay=config.decay, fused=True)
     generator = torch.Generator().manual_seed(config.seed)
     training = Descent(model, optimizer, partial(loss_on, model, ids, config), generator, config, checkpoint)
-    points = {round(config.steps * k / POINTS) for k in range(1, POINTS + 1)}
+    points = {round(config.steps * k / config.points) for k in range(1, config.points + 1)}
     known = aside[aside < vocabulary - 1]
     for step in training:
         for group in optimizer.param_groups:  # a checkpoint keeps it

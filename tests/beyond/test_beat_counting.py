@@ -14,7 +14,7 @@ from lab import results
 from lab.errors import UserError
 from layers import mixtures, stopped
 
-LSTM = {"hidden": 6, "batch": 4, "window": 16, "steps": 4, "cost": 1.0}
+LSTM = {"hidden": 6, "batch": 4, "window": 16, "steps": 4, "points": 2, "cost": 1.0}
 TRAIN = "the first, short training of some characters\n\n" * 30
 
 
@@ -31,7 +31,6 @@ def small(in_this_process, monkeypatch):
     monkeypatch.setattr(beat_counting, "ROWS", rows)
     monkeypatch.setattr(beat_counting, "SEEDS", [0, 1])
     monkeypatch.setattr(beat_counting, "CONTEXTS", range(1, 4))
-    monkeypatch.setattr(stopped, "POINTS", 2)
     monkeypatch.setattr(stopped, "RATES", (1e-4, 1e-3))
 
 

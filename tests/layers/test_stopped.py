@@ -11,7 +11,8 @@ from layers.char_gpt import GPT
 from layers.dropping import DroppingLSTM
 
 V = 20
-LSTM = stopped.Config("LSTM", seed=1, text="", steps=6, hidden=5, dropout=0.2, weight_dropout=0.2, batch=3, window=16)
+SMALL = {"steps": 6, "hidden": 5, "dropout": 0.2, "weight_dropout": 0.2, "batch": 3, "window": 16, "points": 3}
+LSTM = stopped.Config("LSTM", seed=1, text="", **SMALL)
 SMALL_GPT = replace(LSTM, row="GPT", kind="GPT", hidden=8)
 
 
@@ -19,7 +20,6 @@ SMALL_GPT = replace(LSTM, row="GPT", kind="GPT", hidden=8)
 def small(monkeypatch):
     monkeypatch.setattr(stopped, "GPT_BLOCKS", 1)
     monkeypatch.setattr(stopped, "GPT_HEADS", 2)
-    monkeypatch.setattr(stopped, "POINTS", 3)
 
 
 def text(seed, count=150):

@@ -33,6 +33,7 @@ from lab import plots, results, script
 from lab.errors import UserError, note
 from layers.char_rnn import CELLS
 
+READS = ("ngram", "kneser_ney")
 SEEDS = [0, 1, 2]
 RUNS = [(cell, seed, STEPS) for cell in CELLS for seed in SEEDS]
 COUNTING = {  # the experiment that measured each, and which context among its results

@@ -24,6 +24,7 @@ Model, training and sources: charlm.py; how to read the table: char_models.py.
 from char_models import CELLS, KINDS, draw, options, sweep, tell
 from lab import script
 
+READS = ("ngram", "kneser_ney")
 SEED = 0
 STEPS = 12_000
 RUNS = [(cell, SEED, STEPS) for cell in CELLS]

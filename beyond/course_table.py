@@ -31,6 +31,7 @@ READERS = {  # the models of recall.py that each column is about
     "Transformer": ["Transformer"],
 }
 
+READS = ("cells_table", "parallel", "recall", "gates", "cell_path", "path_length", "generation")
 WANTED = {  # the scripts whose results are looked at, and what of them
     "cells_table": ["characters", "layers"],
     "parallel": ["GRU", "attention"],

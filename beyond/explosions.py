@@ -45,6 +45,7 @@ LAST = 50  # steps whose mean loss is told
 CHAR_STEPS, CHAR_CLIPS, CHAR_SEED = 600, [None, 0.1, 1.0, 10.0], 0
 POINTS = 100  # of a curve of norms
 CURVES = ("losses", "norms")  # of every step
+READS = ("reverse", "reverse_40_longer", "reverse_40_unclipped")
 SAVED = {"clipped at 1": "reverse_40_longer", "not clipped": "reverse_40_unclipped"}  # the reversers' experiments
 
 

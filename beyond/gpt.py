@@ -1,37 +1,40 @@
 """A tiny GPT on the same text: as many parameters as the post's RNN, and about as many as its LSTM.
 
 Two sizes of the Transformer of layers/char_gpt.py are trained as charlm.py trains the recurrent models: the same text,
-windows, optimizer and learning rate, for the post's 3,000 steps. Then each goes on until the lowest point of its
-learning curve lies so far back that it has been trained half as long again without getting better.
+windows, optimizer and learning rate, for the post's 3,000 steps. One seed of each then goes on until the lowest point
+of its learning curve lies so far back that it has been trained half as long again without getting better, but no
+further than 6,000 steps.
 
-    python -m beyond.gpt          not run at full length yet; about 35 min by the time of a step
+    python -m beyond.gpt          not run at full length yet; about 36 min by the time of a step
 
 A GPT reads windows and carries nothing along: each character is predicted from the 65 to 128 characters before it. The
 recurrent rows are those saved by char_models.py and beyond/scan_models.py, whose state goes back to the start.
 
-What the columns mean: parameters; 10¹² operations of the products in 3,000 training steps, and the seconds these took
-on one core, learning curve included; the best step among them, chosen on the validation text, which flatters all models
-a little. The share of the products' speed compares a training's operations a second with those of one large product,
-timed before and after each training.
+What the columns mean: parameters; 10¹² operations of the products in 3,000 training steps, as they are done on a CPU,
+and the seconds these took on one core, learning curve included; the best step among them, chosen on the validation
+text, which flatters all models a little. The share of the products' speed compares a training's operations a second
+with those of one large product, timed before and after each training by the same clock. What the heads of one seed look
+at is averaged over 64 windows, beside what one would that looks at all characters alike.
 
 Sources: Vaswani et al., "Attention is all you need" (2017); Radford et al., "Improving language understanding by
 generative pre-training" (2018), for the decoder alone; layers/transformer.py for the block. Elhage et al., "A
 mathematical framework for Transformer circuits" (2021), for heads that look for what followed the same character.
+(Longer than most: beside its trainings it tells what they cost, what they write and where they look.)
 """
 
-# Longer than most: beside its trainings it tells what they cost, what they write and where they look.
-
 import math
+import time
 from argparse import Namespace
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import torch
 
 import charlm
 import corpus
-from char_models import best_of_counting, saved_for, spread
+from char_models import best_of_counting, options, saved_for, spread
 from charlm import BATCH, CLIP, LEARNING_RATE, POINTS, STEPS, TRAIN_SAMPLE, VALIDATION_SAMPLE, WINDOW
 from lab import devices, plots, script, timing, trainings
 from lab.descent import Descent
@@ -40,19 +43,23 @@ from layers import char_lm, heads, looking_back
 from layers.char_gpt import SIZES
 
 SEEDS = [0, 1, 2]
-MOST_STEPS = 3 * STEPS
+READS = ("ngram", "kneser_ney", "char_models", "scan_models")
+LONGER_SEED = 0  # which goes on, and whose heads are looked at
+MOST_STEPS = 2 * STEPS
 EVERY = STEPS // 10  # steps between points of the learning curve after the first STEPS
 PATIENCE = 1.5  # times the best step: where a training ends, if not before STEPS
 RIVALS = {"char_models": ("RNN", "GRU", "LSTM"), "scan_models": ("minGRU",)}  # the experiment that trained them
 PRODUCT = 2048  # rows and columns of the large product
 WRITTEN, PROMPT = 400, "The "
+PICTURED = "larger GPT"  # whose head is drawn
 
 KINDS = {
     "*": "trained",
     "*scored_characters": "corpus",
     "runs.*.parameters": "exact",
     "runs.*.flops_a_step": "exact",
-    **{f"runs.*.{name}": "setting" for name in ("cell", "first", "steps", "learning_rate", "clip")},
+    "runs.*.steps": "exact",  # no setting: seeds differ in it
+    **{f"runs.*.{name}": "setting" for name in ("cell", "first", "learning_rate", "clip")},
     "runs.*_bits_per_char": "trained .3f",
     "beside.*.parameters": "exact",
     "beside.*.flops_a_step": "exact",
@@ -66,7 +73,7 @@ class Config:
     seed: int  # of weights and windows
     text: str  # fingerprint of the text: no other is trained on
     first: int = STEPS  # after so many steps it is judged as the post's models are
-    steps: int = MOST_STEPS  # it never takes more
+    steps: int = STEPS  # it never takes more
     learning_rate: float = LEARNING_RATE  # AdamW's
     clip: float = CLIP  # the largest norm that a gradient may have
     device: str = "cpu"
@@ -97,23 +104,24 @@ def train(config, checkpoint):
         raise Diverged(config.steps)
     first = {name: training.curve.pop(name)[0] for name in list(training.curve) if name.startswith("first_")}
     model.load_state_dict(training.best["model"])
-    bits, scored = char_lm.evaluate(model, validation)
-    histories = [d for d in looking_back.HISTORIES if d < len(validation) // 2]
-    settings = {name: value for name, value in asdict(config).items() if name not in charlm.NOT_RECORDED}
-    return settings | {
+    found = trainings.settings(config) | {
         "parameters": sum(p.numel() for p in model.parameters()),
         "flops_a_step": char_lm.flops(model, BATCH * WINDOW),
         "product_seconds": min(before, time_product(device)),
+        "scored_characters": len(validation) - 1,
         **{name.removeprefix("first_"): value for name, value in first.items()},
-        "scored_characters": scored,
-        "ended_at_step": training.step,
-        "longer_seconds": training.seconds,
-        "longer_best_step": training.best["step"],
-        "longer_best_validation_bits_per_char": bits,
         "curve": training.curve,
-        "looking_back": looking_back.measure(model, validation, config.seed, histories),
-        **(shown(model, text, validation) if config.seed == SEEDS[0] else {}),
     }
+    if config.seed == LONGER_SEED:
+        found |= {
+            "ended_at_step": training.step,
+            "longer_seconds": training.seconds,
+            "longer_best_step": training.best["step"],
+            "longer_best_validation_bits_per_char": char_lm.evaluate(model, validation)[0],
+            "looking_back": looking_back.measure(model, text, validation, config.seed),
+            "shown": shown(model, text, validation),
+        }
+    return charlm.recorded(found)
 
 
 def learn(training, ids, validation, vocabulary):
@@ -151,32 +159,36 @@ def judged(training, ids, validation, vocabulary):
 
 
 def time_product(device):
-    """Seconds of one large product, the fastest of a few."""
+    """Seconds of one large product, the fastest of a few, by the clock of the trainings."""
     a = torch.ones(PRODUCT, PRODUCT, device=device)
-    return min(timing.seconds(lambda: a @ a, device) for _ in range(4))
+    if device.type != "cpu":
+        return min(timing.seconds(lambda: a @ a, device) for _ in range(4))
+    clock = []
+    for _ in range(5):
+        a @ a
+        clock.append(time.process_time())
+    return min(after - before for before, after in pairwise(clock))
 
 
 def shown(model, text, validation):
-    """What the model writes, and where its heads look in the beginning of the validation text."""
+    """What the model writes, and where its heads look in windows of the validation text."""
     prompt = torch.from_numpy(text.encode(PROMPT)).to(validation.device)
     written = char_lm.generate(model, prompt, WRITTEN, 1.0, torch.Generator().manual_seed(0))
-    look, picture = heads.look(model, validation)
+    look, alike, picture = heads.look(model, validation)
     picture["text"] = text.decode(picture.pop("ids"))
-    return {"sample": PROMPT + text.decode(written), "heads": look, "picture": picture}
+    return {"sample": PROMPT + text.decode(written), "heads": look, "alike": alike, "picture": picture}
 
 
 def measure(arguments):
-    devices.pick(arguments.device)
     text, where = charlm.read(arguments)
-    configs = [Config(cell, seed, device=arguments.device, **where) for cell in SIZES for seed in SEEDS]
-    runs = trainings.run(train, configs, arguments, line)
-    runs = [{name: value for name, value in run.items() if name not in charlm.NOT_RECORDED} for run in runs]
-    apart = ("curve", "looking_back", "sample", "heads", "picture")
-    kept = [{name: run.pop(name, None) for name in apart} for run in runs]
-    found = {"seeds": SEEDS, "corpus": text.fingerprint, "runs": runs}
-    found |= {"curves": [one["curve"] for one in kept], "looking_back": [one["looking_back"] for one in kept]}
-    first = {run["cell"]: one for run, one in zip(runs, kept, strict=True) if one["sample"]}
-    found["shown"] = {cell: {name: one[name] for name in apart[2:]} for cell, one in first.items()}
+    looking_back.histories_of(text)  # which refuses a text that is too short
+    steps = {seed: MOST_STEPS if seed == LONGER_SEED else STEPS for seed in SEEDS}
+    where["device"] = arguments.device
+    configs = [Config(cell, seed, steps=steps[seed], **where) for cell in SIZES for seed in SEEDS]
+    runs = [charlm.recorded(run) for run in trainings.run(train, configs, arguments, line)]
+    curves, looked, shown = ([run.pop(name, None) for run in runs] for name in ("curve", "looking_back", "shown"))
+    found = {"seeds": SEEDS, "corpus": text.fingerprint, "runs": runs, "curves": curves, "looking_back": looked}
+    found["shown"] = {run["cell"]: one for run, one in zip(runs, shown, strict=True) if one}
     return found | {"beside": rivals(text, arguments.outputs), "counting": best_of_counting(text, arguments.outputs)}
 
 
@@ -198,25 +210,21 @@ def tell(found):
     yield ""
     yield from table(found["beside"] + finished, found["counting"])
     yield ""
-    yield "until its best: a training ends when half as many steps again have brought nothing better"
+    yield f"until its best, seed {LONGER_SEED}: it ends when half as many steps again have brought nothing better"
     yield f"{'':22}{'best step':>16}{'bits/char there':>18}{'ended at':>16}"
-    for cell, own in by_cell(finished).items():
-        best, bits, end = (
-            [run[name] for run in own]
-            for name in ("longer_best_step", "longer_best_validation_bits_per_char", "ended_at_step")
-        )
-        yield f"{cell:22}{spread(best, ',.0f'):>16}{spread(bits):>18}{spread(end, ',.0f'):>16}"
+    for run in (run for run in finished if "ended_at_step" in run):
+        told = "{longer_best_step:16,}{longer_best_validation_bits_per_char:18.3f}{ended_at_step:16,}".format(**run)
+        cut_short = run["ended_at_step"] < PATIENCE * run["longer_best_step"]
+        yield f"{run['cell']:22}{told}" + ", the most there are: it may get better yet" * cut_short
     for cell, own in by_cell(finished).items():
         shares = ", ".join(f"{share(run):.0%}" for run in own)
         speed = 2 * PRODUCT**3 / min(run["product_seconds"] for run in own) / 1e9
         yield f"share of the products' speed, {cell}: {shares} of {speed:.0f} GFLOP/s"
     for cell, parts in found["shown"].items():
         yield ""
-        yield f"{cell} seed {SEEDS[0]}: what its heads look at, on average"
-        for head in parts["heads"]:
-            where = "block {block}, head {head}: {characters_back:5.1f} characters back".format(**head)
-            yield f"{where}; {head['at_what_followed_the_same']:4.0%} at what followed the same character before"
-        yield f"{cell} seed {SEEDS[0]} writes:"
+        yield f"{cell} seed {LONGER_SEED}: what its heads look at, on average"
+        yield from heads.tell(parts["heads"], parts["alike"])
+        yield f"{cell} seed {LONGER_SEED} writes:"
         yield parts["sample"]
 
 
@@ -233,7 +241,7 @@ def table(runs, counting):
     """One row for each model, the mean of its seeds ± the largest distance from it, and one for each that counts."""
     yield f"{'':28} parameters  10¹² ops     seconds       best step  bits/char there  at the last step"
     for cell, own in by_cell(runs).items():
-        steps = own[0].get("first", own[0]["steps"])
+        steps = own[0].get("first") or own[0]["steps"]
         seconds, step = spread([run["seconds"] for run in own], ".0f"), [run["best_step"] for run in own]
         best, last = ([run[f"{name}validation_bits_per_char"] for run in own] for name in ("best_", ""))
         yield (
@@ -249,10 +257,10 @@ def table(runs, counting):
 
 def line(run):
     """A training's result as charlm.py prints one, and what came after."""
-    if "diverged_at_step" in run:
-        return charlm.line(run)
-    best = f"{run['longer_best_validation_bits_per_char']:.3f} at step {run['longer_best_step']:,}"
-    return f"{charlm.line(run | {'steps': run['first']})}; best {best}"
+    told = charlm.line(run | {"steps": run["first"]})
+    if "ended_at_step" not in run:
+        return told
+    return told + "; best {longer_best_validation_bits_per_char:.3f} at step {longer_best_step:,}".format(**run)
 
 
 def draw(found):
@@ -266,7 +274,8 @@ def draw(found):
         for part, dash in ("validation", "-"), ("train", "--"):
             label = f"{run['cell']}, {part}" if run["seed"] == SEEDS[0] else None
             left.plot(curve["step"], curve[f"{part}_bits_per_char"], dash, label=label, **style)
-        left.plot(run["longer_best_step"], run["longer_best_validation_bits_per_char"], "o", **style)
+        if "ended_at_step" in run:
+            left.plot(run["longer_best_step"], run["longer_best_validation_bits_per_char"], "o", **style)
     for number, (cell, own) in enumerate(by_cell(found["beside"]).items()):
         best = min(run["best_validation_bits_per_char"] for run in own)
         style = {"color": plots.COLOURS[5 + number], "linewidth": 1, "linestyle": plots.DASHES[number + 3]}
@@ -276,23 +285,9 @@ def draw(found):
         left.axhline(best["bits_per_char"], color="black", linewidth=1, linestyle=dash, label=label)
     left.set(xscale="log", xlabel="step", ylabel="bits per character", xlim=(100, None), ylim=(1.0, 3.6))
     left.legend(fontsize=8)
-    if found["shown"]:
-        cell, parts = list(found["shown"].items())[-1]
-        picture = parts["picture"]
-        right.imshow(picture["weights"], cmap="Greys", vmin=0)
-        characters = [character if character.isprintable() else "·" for character in picture["text"]]
-        right.set_xticks(range(len(characters)), characters, fontsize=6)
-        right.set_yticks(range(len(characters)), characters, fontsize=6)
-        title = f"{cell}, block {picture['block']}, head {picture['head']}: where it looks"
-        right.set(xlabel="the character looked at", ylabel="after having read", title=title)
-        right.grid(visible=False)
+    if parts := found["shown"].get(PICTURED):
+        heads.draw(right, parts["picture"], PICTURED)
     return figure
-
-
-def options(parser):
-    corpus.add_argument(parser)
-    parser.add_jobs()
-    parser.add_device()
 
 
 if __name__ == "__main__":

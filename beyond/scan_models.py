@@ -38,6 +38,7 @@ from char_models import JUDGED, KINDS, SEEDS, options, sweep, tell
 from charlm import STEPS
 from lab import plots, script
 
+READS = ("ngram", "kneser_ney", "char_models")
 CELLS = ["minGRU", "linear attention"]
 RUNS = [(cell, seed, STEPS) for cell in CELLS for seed in SEEDS]
 

@@ -15,6 +15,15 @@ single characters.
 Writing keeps the keys and values of the window (``Writer``). When the window moves on, the half that stays is read
 anew, because what its tokens have in them from the dropped half mustn't count. Uncached writing reads the whole window
 anew for each character; the logits of both are the same to the last bit.
+
+At the start embeddings are small, and a block adds nothing: the last product of each of its two parts is 0. So what
+tells characters apart isn't drowned in what happens to be drawn, and each part has to find out what to add. Other
+weights are as torch draws them. A dropped number is dropped at all of a window's characters, as an LSTM's outputs are
+in layers/dropping.py: that takes one mask for a window.
+
+Sources: Radford et al., "Language models are unsupervised multitask learners" (2019) and its code (GPT-2) for the size
+of embeddings; Zhang, Dauphin and Ma, "Fixup initialization" (2019) for parts that begin at 0, where GPT-2 scales them
+by the root of their number; Gal and Ghahramani, "A theoretically grounded application of dropout" (2016) for the mask.
 """
 
 from typing import NamedTuple
@@ -29,6 +38,7 @@ from layers.transformer import Block
 WINDOW = 128  # characters, as many as the post's models are trained on at once
 BLOCK = 8  # tokens that Writer reads at once: a fixed number, so that the bits don't depend on what is kept
 AT_ONCE = 64  # windows of a text that are scored side by side
+EMBEDDED = 0.02  # standard deviation of the embeddings at the start
 
 
 class Size(NamedTuple):
@@ -43,6 +53,15 @@ SIZES = {  # about as many parameters as the post's RNN and its LSTM, rather few
 }
 
 
+class WindowDropout(nn.Dropout):
+    """Drops the same numbers of (batch, time, width) at every time."""
+
+    def forward(self, x):
+        if not (self.training and self.p):
+            return x
+        return x * F.dropout(torch.ones_like(x[:, :1]), self.p)
+
+
 class GPT(nn.Module):
     """Embedding, blocks, norm, and the odds of the next character."""
 
@@ -52,9 +71,18 @@ class GPT(nn.Module):
             raise ValueError(f"a window is two halves of whole blocks of {BLOCK}, not {window} tokens")
         self.window = window
         self.embedding = nn.Embedding(vocabulary, size.width)
-        self.dropout = nn.Dropout(dropout)
-        self.blocks = nn.ModuleList(Block(size.width, size.heads, dropout) for _ in range(size.blocks))
+        self.dropout = WindowDropout(dropout)
+        self.blocks = nn.ModuleList(Block(size.width, size.heads) for _ in range(size.blocks))
         self.norm, self.linear = nn.LayerNorm(size.width), nn.Linear(size.width, vocabulary)
+        self.start()
+
+    def start(self):
+        """The weights that aren't left as torch draws them, and the blocks' dropout."""
+        nn.init.normal_(self.embedding.weight, std=EMBEDDED)
+        for block in self.blocks:
+            block.dropout = self.dropout
+            for last in block.attention.output.weight, block.narrow.weight, block.narrow.bias:
+                nn.init.zeros_(last)
 
     def forward(self, ids, state=None):
         """Logits (time, batch, vocabulary) after each of ids (time, batch); the state is the window's ids so far."""

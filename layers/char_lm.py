@@ -41,13 +41,17 @@ def generate(model, prompt, count, temperature, generator):
 def flops(model, characters):
     """What the products of a training step on so many characters take, a multiply-add counted as two.
 
-    Each weight of a product is used once forward and twice backward for each character; a GPT's attention has products
-    beside those.
+    Each weight of a product is used once forward and twice backward: for each character, but that of the input only for
+    each of the vocabulary, since on a CPU what it makes of an embedding is looked up (layers/cells.py). A GPT's
+    attention has products beside those.
     """
     if isinstance(model, GPT):
         return model.flops(characters)
-    weights = sum(p.numel() for name, p in model.named_parameters() if p.dim() == 2 and "weight" in name)
-    return 3 * 2 * (weights - model.embedding.weight.numel()) * characters
+    vocabulary, total = model.embedding.weight.shape[0], model.linear.weight.numel() * characters
+    for name, p in model.rnn.named_parameters():
+        if "weight" in name:
+            total += p.numel() * (vocabulary if "_ih_" in name or "input" in name else characters)
+    return 3 * 2 * total
 
 
 __all__ = ["CELLS", "build", "estimate", "evaluate", "flops", "generate", "score_text"]

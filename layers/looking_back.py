@@ -2,11 +2,13 @@
 
     by history     how many bits a character costs when the model is given only the last d characters before it,
                    beginning with a state of zero
-    by order       the same where all SHUFFLED characters before it are given, those beyond the last d in random order
+    by order       the same where all SHUFFLED characters before it are given, the words beyond the last d in random
+                   order
     by gradient    how large the gradient of a character's loss is at the embedding of the character d before it
 
 The first says what the past is worth, the second whether its order matters, the third what the weights are moved by.
-A GPT is given no more than its window holds.
+A GPT is given no more than its window holds. A word goes up to the space after it; one that reaches into the last d
+characters stays where it is.
 
 Sources: Khandelwal et al., "Sharp nearby, fuzzy far away: how neural language models use context" (2018).
 """
@@ -18,6 +20,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from lab import script
+from lab.errors import UserError
 from layers.char_rnn import CHUNK, evaluating
 
 HISTORIES = [2**n for n in range(11)]  # characters: 1 to 1,024
@@ -60,16 +64,26 @@ def by_history(model, ids, histories, count=SCORED):
     return [bits[distance] for distance in given]
 
 
-def by_order(model, ids, histories, generator, count=SCORED, shuffled=SHUFFLED):
-    """Bits for each history up to ``shuffled``: the characters further back than that are in random order."""
+def by_order(model, ids, histories, generator, spaces, count=SCORED, shuffled=SHUFFLED):
+    """Bits for each history up to ``shuffled``: the words further back than that are in random order."""
+    shuffled = min(shuffled, max(histories))
     at = positions(len(ids), count, histories)
     given, y = before(ids, at, shuffled), ids[at.to(ids.device)]
     bits = []
     for distance in (d for d in histories if d <= shuffled):
         far = shuffled - distance
-        order = torch.rand(far, len(at), generator=generator).argsort(0).to(ids.device)
-        bits.append(mean_bits(model, torch.cat([given[:far].gather(0, order), given[far:]]), y))
+        moved = given[:far].gather(0, words_shuffled(given[:far].cpu(), spaces, generator).to(ids.device))
+        bits.append(mean_bits(model, torch.cat([moved, given[far:]]), y))
     return bits
+
+
+def words_shuffled(ids, spaces, generator):
+    """The order of characters (time, texts) in which each text's words are shuffled, but not one that hasn't ended."""
+    ends = torch.isin(ids, torch.tensor(spaces, dtype=ids.dtype))
+    word = ends.cumsum(0) - ends.long()  # the number of each character's word
+    place = torch.rand(ids.shape, generator=generator).gather(0, word)
+    place[word == ends.sum(0)] = 1.0  # behind all others
+    return place.argsort(dim=0, stable=True)
 
 
 @contextmanager
@@ -104,12 +118,22 @@ def by_gradient(model, ids, histories, count=DIFFERENTIATED, at_once=AT_ONCE):
     return [mean[-distance].item() if distance <= longest else None for distance in histories]
 
 
-def measure(model, ids, seed, histories=HISTORIES):
-    """All three of a model on a text, as lists beside the histories."""
-    generator = torch.Generator().manual_seed(seed)
+def histories_of(text):
+    """The histories that the validation text is long enough for; a text that is too short for any is refused."""
+    found = [d for d in HISTORIES if d < len(text.validation) // 2]
+    if not found:
+        has = script.counted(len(text.validation), "character")
+        raise UserError(f"the validation text has {has}: to see how far back a model looks takes 4")
+    return found
+
+
+def measure(model, text, ids, seed):
+    """All three of a model on a text's validation part, whose ids are on the model's device: lists by history."""
+    generator, histories = torch.Generator().manual_seed(seed), histories_of(text)
+    spaces = [number for number, character in enumerate(text.characters) if character.isspace()]
     return {
-        "history": list(histories),
+        "history": histories,
         "bits_per_char": by_history(model, ids, histories),
-        "bits_per_char_where_the_rest_is_shuffled": by_order(model, ids, histories, generator),
+        "bits_per_char_where_the_rest_is_shuffled": by_order(model, ids, histories, generator, spaces),
         "gradient": by_gradient(model, ids, histories),
     }

@@ -5,6 +5,10 @@ the mixture Σ w_i p_i gives probabilities to all characters if each of its part
 that no part was trained on, by expectation maximisation: how much of each character's probability is each part's, and
 the mean of that, again and again. It can't miss the best weights, since the likelihood has one maximum only.
 
+A character that training never showed is one symbol for all of them, "unseen", and nothing in the training text says
+how often to expect it: a network learns that it never comes. The posts of the training text say it: each has characters
+that no other one has. ``share_of_its_own`` is how many, and ``expecting`` gives the symbol that much more.
+
 Source: Jelinek and Mercer, "Interpolated estimation of Markov source parameters from sparse data" (1980).
 """
 
@@ -12,6 +16,7 @@ import base64
 import bz2
 import lzma
 import zlib
+from collections import Counter
 
 import numpy as np
 
@@ -46,10 +51,30 @@ def bits_per_char(p):
 
 
 def fitted(models):
-    """The mixture of models, each [fitted on, told of]: its weights by the first text, its bits on the second."""
-    weights = fit([first for first, _ in models])
-    mixed = mix([second for _, second in models], weights)
-    return {"weights": weights.tolist(), "bits_per_char": bits_per_char(mixed)}
+    """The mixture of models by name, each [fitted on, scored]: its weights by the first text, its bits on both."""
+    first, second = zip(*models.values(), strict=True)
+    weights = fit(first)
+    return {
+        "weights": dict(zip(models, weights.tolist(), strict=True)),
+        "set_aside_bits_per_char": bits_per_char(mix(first, weights)),
+        "bits_per_char": bits_per_char(mix(second, weights)),
+    }
+
+
+def share_of_its_own(texts):
+    """The share of a text's characters that none of the others shows, on average over all their characters."""
+    counts = [Counter(text) for text in texts]
+    texts_with = Counter(character for count in counts for character in count)
+    own = sum(many for count in counts for character, many in count.items() if texts_with[character] == 1)
+    return own / sum(map(len, texts))
+
+
+def expecting(p, unseen, share):
+    """The probabilities of characters, of which some are the unseen symbol (True), where that is given a share more.
+
+    (1 - share) p + share · [unseen]: over all symbols they still sum to 1.
+    """
+    return (1 - share) * np.asarray(p) + share * np.asarray(unseen)
 
 
 def pack(bits):
@@ -65,4 +90,4 @@ def unpack(text):
 def compressed(train, text):
     """Bits per character that each compressor takes more for both texts than for the training text alone."""
     before, after = train.encode(), (train + text).encode()
-    return {name: 8 * (len(pack(after)) - len(pack(before))) / len(text) for name, pack in COMPRESSORS.items()}
+    return {name: 8 * (len(press(after)) - len(press(before))) / len(text) for name, press in COMPRESSORS.items()}

@@ -1,7 +1,12 @@
 """Training a character model that is stopped, and tuned, on a text of its own, and never sees what it is scored on.
 
 What helps against overfitting are settings: dropped outputs and weights, weights that decay, a learning rate that falls
-as a cosine does. Of the training remains the bits of every character of both texts, so that mixtures need no model.
+as a cosine does. What remains of a training are the bits of every character of both texts, so that mixtures need no
+model.
+
+Characters that training never showed don't count for when to stop: to give the symbol that stands for them its due is
+left to mixtures.py. Learning while reading takes a minute or more after a training has ended. So the bits of each text
+are kept as soon as it has been read once, and a kill loses half a minute of reading at most.
 """
 
 import math
@@ -13,12 +18,12 @@ from torch.nn import functional as F
 
 from lab.descent import Descent
 from lab.errors import Diverged
+from lab.trainings import Checkpoint
 from layers import char_lm, char_rnn, dropping, mixtures
 from layers.char_gpt import GPT, Size
 
 GPT_BLOCKS, GPT_HEADS = 4, 4
-POINTS = 25  # of the learning curve, evenly spread over a training
-RATES = (1e-4, 3e-4, 1e-3)  # of learning while reading, to choose from
+RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # of learning while reading, to choose from
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ class Config:
     warm_up: int = 100  # steps in which it rises, where it falls later
     learning_rate: float = 2e-3  # AdamW's, at its highest
     clip: float = 1.0  # the largest norm that a gradient may have
+    points: int = 20  # of the learning curve, evenly spread: where it may be stopped
     cost: float = 1.0  # about how many seconds it takes
     learns_reading: bool = False  # whether it is also scored while it learns from what it reads
     device: str = "cpu"
@@ -80,38 +86,69 @@ def stopping_bits(model, ids):
     return char_rnn.estimate(model, ids, len(ids) // char_rnn.STREAMS + char_rnn.WARM_UP)
 
 
-def train(config, checkpoint, ids, aside, scored, vocabulary):
-    """One training on ids, stopped on those set aside; its record has the bits of both texts scored, packed."""
+def descend(config, checkpoint, ids, aside, vocabulary):
+    """A training on ids that has ended; its model has the weights that were best on what is set aside."""
     model = build(config, vocabulary).to(ids.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate(config, 1), weight_decay=config.decay, fused=True)
     generator = torch.Generator().manual_seed(config.seed)
     training = Descent(model, optimizer, partial(loss_on, model, ids, config), generator, config, checkpoint)
-    points = {round(config.steps * k / POINTS) for k in range(1, POINTS + 1)}
+    points = {round(config.steps * k / config.points) for k in range(1, config.points + 1)}
+    known = aside[aside < vocabulary - 1]
     for step in training:
         for group in optimizer.param_groups:  # a checkpoint keeps it
             group["lr"] = rate(config, step + 1)
         if step in points:
-            bits = stopping_bits(model, aside)
+            bits = stopping_bits(model, known)
             training.log(step=step, bits_per_char=training.losses[-1] / math.log(2), set_aside_bits_per_char=bits)
             training.keep_best("set_aside_bits_per_char")
     if training.best is None:
         raise Diverged(config.steps)
     model.load_state_dict(training.best["model"])
-    return {name: value for name, value in asdict(config).items() if name not in NOT_RECORDED} | {
-        "parameters": sum(p.numel() for p in model.parameters()),
+    return training
+
+
+def about(training):
+    """What the record of a training says of it, whatever it is then scored on."""
+    return recorded(asdict(training.config)) | {
+        "parameters": sum(p.numel() for p in training.model.parameters()),
         "seconds": training.seconds,
         "best_step": training.best["step"],
         "curve": training.curve,
-        "packed": packed(model, config, ids, aside, scored),
     }
 
 
-def packed(model, config, ids, aside, scored):
-    """The bits of the characters set aside and of those scored, also where the model learns while it reads them."""
-    found = {"reading": [mixtures.pack(char_lm.score_text(model, text)) for text in (aside, scored)]}
+def recorded(record):
+    return {name: value for name, value in record.items() if name not in NOT_RECORDED}
+
+
+def tell_diverged(runs):
+    """A line for each training that came to nothing."""
+    for run in runs:
+        if "diverged_at_step" in run:
+            yield f"{run['row']}, seed {run['seed']}: {Diverged(run['diverged_at_step'])}"
+
+
+def train(config, checkpoint, ids, aside, scored, vocabulary):
+    """One training on ids, stopped on those set aside; its record has the bits of both texts scored, packed."""
+    training = descend(config, checkpoint, ids, aside, vocabulary)
+    packed = {"reading": [mixtures.pack(char_lm.score_text(training.model, text)) for text in (aside, scored)]}
     if config.learns_reading:
-        sizes = dropping.usual_sizes(model.eval(), ids)
-        chosen, before = dropping.best_rate(model, aside, sizes, RATES)
-        after = dropping.score_learning(model, scored, sizes, chosen)
-        found |= {"rate": chosen, "learning": [mixtures.pack(before), mixtures.pack(after)]}
-    return found
+        packed |= while_learning(training.model.eval(), config, ids, aside, scored, checkpoint)
+    return about(training) | {"packed": packed}
+
+
+def while_learning(model, config, ids, aside, scored, checkpoint):
+    """The bits of both texts where the model learns while it reads, at the rate that is best on those set aside."""
+    folder = checkpoint.folder and checkpoint.folder / "reading"
+    kept = Checkpoint(folder, f"{config}, learning while it reads", every=0)
+    done = (kept.load() or {"bits": {}})["bits"]  # by rate, and whether it is of the text to score
+    sizes = dropping.usual_sizes(model, ids)
+
+    def bits(rate, text, last=False):
+        if (rate, last) not in done:
+            done[rate, last] = dropping.score_learning(model, text, sizes, rate)
+            kept.save_if_due(lambda: {"step": len(done), "bits": done})
+        return done[rate, last]
+
+    rate = min(RATES, key=lambda rate: bits(rate, aside).mean())
+    return {"rate": rate, "learning": [mixtures.pack(bits(rate, aside)), mixtures.pack(bits(rate, scored, last=True))]}

@@ -1,13 +1,15 @@
 """Every experiment, by the chapter of the post that it belongs to, and what its saved results say about it.
 
 A new experiment is a script, a line in CHAPTERS and a row in README.md. How long it takes, whether it reads the text
-and whether anything may run beside it is known from what it saved; before it has, its module is asked.
+and whether anything may run beside it is known from what it saved; before it has, its module is asked. One that looks
+at what others have saved names them in a constant READS, so that a rerun starts it when they have ended.
 """
 
+import ast
 from functools import cached_property
 from importlib import import_module
 
-from lab import results, script
+from lab import results, script, sources
 from lab.errors import ROOT
 
 CHAPTERS = {
@@ -69,6 +71,13 @@ class Entry:
         if self.record:
             return self.record["takes"]
         return [name for name in script.SHARED if hasattr(self.script().parser().parse_args([]), name)]
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """The experiments whose results it looks at: the words of its READS, for which nothing is imported."""
+        code = ast.parse(sources.path_of(self.module).read_bytes())
+        assigned = {ast.unparse(node.targets[0]): node.value for node in code.body if isinstance(node, ast.Assign)}
+        return ast.literal_eval(assigned["READS"]) if "READS" in assigned else ()
 
     @cached_property
     def is_timed(self) -> bool:

@@ -102,20 +102,23 @@ class Rerun:
 
 
 def run(reruns: list[Rerun], arguments: Namespace) -> Iterator[tuple[Rerun, dict | None]]:
-    """Run what isn't made yet: quick ones first, then sweeps side by side from the longest, then what takes times."""
+    """Run what isn't made yet: quick ones first, then sweeps side by side from the longest, then what takes times.
+
+    One that reads what others of these save waits until they have ended, however they end.
+    """
     before = {rerun: record for rerun in reruns if (record := rerun.made())}
     if before:
         note(f"{len(before)} of {counted(len(reruns), 'experiment')} are there already, made by the same code")
         yield from before.items()
-    # Quick ones first also because char_models.py looks at what ngram.py and kneser_ney.py have saved.
     waiting = sorted((rerun for rerun in reruns if rerun not in before), key=lambda rerun: rerun.entry.turn)
     jobs, beside = _shares(arguments, sum(rerun.entry.is_sweep for rerun in waiting))
     events, running, began, work = SimpleQueue(), [], time.monotonic(), 0.0
     try:
         while waiting or running:
-            while waiting and (not running or (len(running) < beside and _are_sweeps(waiting[0], running[0]))):
-                waiting[0].start(jobs, events)
-                running.append(waiting.pop(0))
+            while len(running) < beside and (rerun := _next(waiting, running)):
+                rerun.start(jobs, events)
+                waiting.remove(rerun)
+                running.append(rerun)
             _tell(len(reruns), waiting, running, time.monotonic() - began, work)
             while (event := events.get())[1] is not None:
                 note(f"{event[0].entry.name}: {event[1]}")
@@ -128,8 +131,14 @@ def run(reruns: list[Rerun], arguments: Namespace) -> Iterator[tuple[Rerun, dict
             rerun.end()
 
 
-def _are_sweeps(*reruns: Rerun) -> bool:
-    return all(rerun.entry.is_sweep for rerun in reruns)
+def _next(waiting: list[Rerun], running: list[Rerun]) -> Rerun | None:
+    """The first of those waiting that reads nothing still to come, and may run beside what runs: a sweep beside one."""
+    to_come = {rerun.entry.name for rerun in (*waiting, *running)}
+    for rerun in waiting:
+        may = not running or (rerun.entry.is_sweep and running[0].entry.is_sweep)
+        if may and not to_come & set(rerun.entry.reads):
+            return rerun
+    return None if running else next(iter(waiting), None)  # which read each other in a circle
 
 
 def _shares(arguments: Namespace, sweeps: int) -> tuple[int | None, int]:

@@ -9,6 +9,7 @@ from commands import record_of
 import charlm
 import corpus
 from beyond import gpt
+from lab.errors import UserError
 from lab.results import to_json
 from lab.trainings import Checkpoint
 from layers import char_gpt, char_lm, looking_back
@@ -26,9 +27,9 @@ def small(in_this_process, monkeypatch):
     monkeypatch.setitem(char_gpt.SIZES, "GPT", Size(8, 1, 1))
     monkeypatch.setitem(char_gpt.SIZES, "larger GPT", Size(16, 1, 2))
     monkeypatch.setattr(looking_back, "HISTORIES", [1, 2, 4])
-    for name, value in {"EVERY": 2, "SEEDS": [0, 1], "PRODUCT": 64, "WRITTEN": 20}.items():
+    for name, value in {"EVERY": 2, "SEEDS": [0, 1], "STEPS": 3, "MOST_STEPS": 9, "PRODUCT": 64, "WRITTEN": 20}.items():
         monkeypatch.setattr(gpt, name, value)
-    monkeypatch.setattr(gpt, "Config", lambda *known, **options: SMALL(*known, **{"first": 3, "steps": 9} | options))
+    monkeypatch.setattr(gpt, "Config", lambda *known, **options: SMALL(*known, first=3, **options))
 
 
 SMALL = gpt.Config
@@ -71,6 +72,24 @@ def test_after_the_post_s_steps_it_is_judged_as_the_post_s_models_are(data):
         optimizer.step()
     assert char_lm.evaluate(model, validation)[0] == pytest.approx(shorter["validation_bits_per_char"], abs=1e-5)
     assert longer["longer_best_validation_bits_per_char"] <= longer["best_validation_bits_per_char"]
+
+
+def test_a_best_step_at_the_end_is_told():
+    """At 9 steps, the most, the best is the 8th or later, or the 6th: 1.5 times 6 is 9."""
+    run = {"cell": "GPT", "seed": 0, "first": 3, "steps": 9, "best_step": 3, "ended_at_step": 9, "seconds": 1.0}
+    bits = ("train_bits_per_char", "validation_bits_per_char", "best_validation_bits_per_char")
+    run |= dict.fromkeys([*bits, "longer_best_validation_bits_per_char"], 2.0)
+    run |= {"parameters": 1, "flops_a_step": 1, "product_seconds": 1.0, "scored_characters": 9}
+    for best, said in (6, False), (7, True):
+        found = {"runs": [run | {"longer_best_step": best}], "beside": [], "counting": {}, "shown": {}}
+        assert any("may get better yet" in line for line in gpt.tell(found)) == said
+
+
+def test_too_short_a_text_is_refused_before_anything_is_trained(write_corpus, tmp_path):
+    short = write_corpus("the first, short training of some characters\n" * 20, "xyz")
+    with pytest.raises(UserError, match="the validation text has 3 characters: to see"):
+        record_of(gpt, tmp_path / "out", "--data", short)
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_interrupted_training_ends_with_the_same_bits(data, tmp_path):
@@ -116,12 +135,18 @@ def test_the_table_holds_both_sizes_and_their_rivals(data, tmp_path):
     assert len([line for line in lines if "share of the products' speed" in line]) == 2
     assert sum(line.endswith("writes:") for line in lines) == 2
     assert len(found["runs"]) == len(found["curves"]) == len(found["looking_back"]) == 4
-    assert found["looking_back"][0]["history"] == [1, 2, 4] and found["shown"]["GPT"]["sample"].startswith("The ")
+    ends = [(run["seed"], run["steps"], "ended_at_step" in run) for run in found["runs"]]
+    assert ends == [(0, 9, True), (1, 3, False)] * 2  # other seeds end with the post's steps and aren't looked at
+    assert sum(line.startswith("all characters alike") for line in lines) == 2
+    looked = found["looking_back"]
+    assert looked[0]["history"] == looked[2]["history"] == [1, 2, 4] and looked[1] is looked[3] is None
+    assert found["shown"]["GPT"]["sample"].startswith("The ")
     assert (out / "gpt.png").stat().st_size > 10_000
 
 
 def test_a_training_that_diverges_is_told(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(gpt, "Config", lambda *known, **options: replace(SMALL(*known, **options), steps=3, first=2,
+    monkeypatch.delattr(gpt, "draw")
+    monkeypatch.setattr(gpt, "Config", lambda *known, **options: replace(SMALL(*known, **options), first=2,
         learning_rate=1e30 if known[1] == 1 else 1e-3))  # fmt: skip
     record = record_of(gpt, tmp_path / "out", "--data", data, status=1)
     assert sum("the loss was not finite" in line for line in record["printed"]) == 2

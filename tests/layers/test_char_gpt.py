@@ -18,8 +18,13 @@ def drawn(count, vocabulary=V):
 
 @pytest.fixture
 def model():
+    """One whose blocks add something, as if it had learnt it."""
     torch.manual_seed(0)
-    return GPT(V, Size(width=16, blocks=2, heads=2), window=WINDOW)
+    model = GPT(V, Size(width=16, blocks=2, heads=2), window=WINDOW)
+    for block in model.blocks:
+        block.attention.output.reset_parameters()
+        block.narrow.reset_parameters()
+    return model
 
 
 @pytest.mark.parametrize("name, count", [("GPT", 118_676), ("larger GPT", 363_124)])
@@ -42,6 +47,27 @@ def test_weights_are_the_seed_s_and_disturb_no_other_draws():
     assert torch.equal(torch.rand(3), expected)
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
     assert not torch.equal(one.linear.weight, third.linear.weight)
+
+
+def test_at_the_start_embeddings_are_small_and_blocks_add_nothing():
+    model = char_gpt.build("larger GPT", 0, 148)
+    embedded = model.embedding.weight  # 14,208 numbers: their deviation is known to about 0.6 %
+    assert 0.0195 < embedded.std().item() < 0.0205
+    x = torch.randn(1, 5, 96)
+    assert all(torch.equal(block(x), x) for block in model.blocks)
+    assert all(p.std() > 0.01 for name, p in model.named_parameters() if "qkv" in name or "widen.weight" in name)
+
+
+def test_the_same_numbers_are_dropped_in_all_of_a_window():
+    """Of 40 windows of 30 numbers about half, those left doubled; and another mask each time."""
+    dropout, x = char_gpt.WindowDropout(0.5), torch.ones(40, 7, 30)
+    y = dropout(x)
+    dropped = y == 0
+    assert torch.equal(dropped, dropped[:, :1].expand_as(dropped)) and 480 < dropped[:, 0].sum() < 720
+    assert set(y.unique().tolist()) == {0.0, 2.0} and not torch.equal(dropout(x), y)
+    assert dropout.eval()(x) is x and char_gpt.WindowDropout(0.0)(x) is x
+    model = GPT(V, Size(16, 2, 2), WINDOW, dropout=0.3)
+    assert [part.p for part in (model.dropout, *(block.dropout for block in model.blocks))] == [0.3] * 3
 
 
 def test_the_products_of_a_step_are_counted():

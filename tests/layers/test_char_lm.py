@@ -31,10 +31,11 @@ def test_a_model_is_built_scored_and_written_from(cell, monkeypatch):
     assert char_lm.flops(model, 100) > 0
 
 
-def test_the_operations_of_a_recurrent_step_are_counted():
-    """LSTM of 8 units on embeddings of 64: 32 · (64 + 8) + 20 · 8 weights, six operations each."""
-    model = char_lm.build(settings("LSTM"), V)
-    assert char_lm.flops(model, 10) == 10 * 6 * (32 * (64 + 8) + 20 * 8)
+@pytest.mark.parametrize("cell, own, of_the_input", [("LSTM", 32 * 8, 32 * 64), ("minGRU", 0, 16 * 64)])
+def test_the_operations_of_a_recurrent_step_are_counted(cell, own, of_the_input):
+    """8 units on embeddings of 64, ten characters: the product with the input is looked up from 20 rows."""
+    model = char_lm.build(settings(cell), V)
+    assert char_lm.flops(model, 10) == 6 * (10 * (own + 20 * 8) + 20 * of_the_input)
 
 
 def test_heads_that_copy_are_found():
@@ -46,8 +47,25 @@ def test_heads_that_copy_are_found():
     weights[0, 0, 1, time, (time - 3).clamp(min=0)] = 1.0  # what followed the same, four characters ago
     model = GPT(V, Size(8, 1, 2), window=32)
     model.attention_weights = lambda ids: weights
-    first, second = heads.look(model, ids)[0]
+    (first, second), alike, picture = heads.look(model, ids)
     assert (first["characters_back"], second["characters_back"]) == pytest.approx((1, 3))
     assert first["at_what_followed_the_same"] == 0 and second["at_what_followed_the_same"] == pytest.approx(1)
-    picture = heads.look(model, ids)[1]
+    # Queries t from 16 to 31 look t / 2 back if they look at all alike; of those t + 1, every fourth before t followed.
+    assert alike["characters_back"] == pytest.approx(sum(t / 2 for t in range(16, 32)) / 16)
+    expected = sum((t // 4) / (t + 1) for t in range(16, 32)) / 16
+    assert alike["at_what_followed_the_same"] == pytest.approx(expected)
     assert picture["head"] == 2 and picture["ids"] == ids.tolist() and len(picture["weights"]) == 32
+
+
+def test_what_heads_do_is_averaged_over_windows():
+    """A head that looks at the character before in one window and two back in the other."""
+    model = GPT(V, Size(8, 1, 1), window=16)
+    time, weights = torch.arange(16), torch.zeros(1, 2, 1, 16, 16)
+    for window, back in enumerate((1, 2)):
+        weights[0, window, 0, time, (time - back).clamp(min=0)] = 1.0
+    seen = []
+    model.attention_weights = lambda ids: seen.append(ids) or weights
+    ids = drawn(40)
+    (head,), _, picture = heads.look(model, ids, windows=2)
+    assert head["characters_back"] == pytest.approx(1.5) and picture["ids"] == ids[:16].tolist()
+    assert torch.equal(seen[0], torch.stack([ids[:16], ids[24:]], 1))

@@ -24,14 +24,28 @@ def test_weights_worked_out_by_hand():
     With 3 of 4 for the first, it gets 3/4: the mixture then gives 3/4 to three characters and 1/4 to one.
     """
     assert mixtures.fit([[1, 1, 0, 0], [0, 0, 1, 1]]) == pytest.approx([0.5, 0.5])
-    found = mixtures.fitted([([1, 1, 1, 0], [0.5, 1.0]), ([0, 0, 0, 1], [0.5, 0.0])])
-    assert found["weights"] == pytest.approx([0.75, 0.25])
+    found = mixtures.fitted({"one": ([1, 1, 1, 0], [0.5, 1.0]), "other": ([0, 0, 0, 1], [0.5, 0.0])})
+    assert found["weights"] == pytest.approx({"one": 0.75, "other": 0.25})
     assert found["bits_per_char"] == pytest.approx((1 - np.log2(0.75)) / 2)
+    assert found["set_aside_bits_per_char"] == pytest.approx((-3 * np.log2(0.75) - np.log2(0.25)) / 4)
 
 
 def test_what_is_never_better_gets_nothing():
     w = mixtures.fit([[0.5] * 50, [0.1] * 50, [0.4] * 50])
     assert w == pytest.approx([1, 0, 0], abs=1e-6)
+
+
+def test_the_share_of_characters_that_no_other_text_shows():
+    """Of "aabz" only z, of "abc" only c, of "ab" none: 2 of 9. A text alone has all of its characters to itself."""
+    assert mixtures.share_of_its_own(["aabz", "abc", "ab"]) == pytest.approx(2 / 9)
+    assert mixtures.share_of_its_own(["abc"]) == 1 and mixtures.share_of_its_own(["ab", "ba"]) == 0
+
+
+def test_the_unseen_symbol_is_given_its_share():
+    """A tenth: 0.9 · 0.5 of a character seen, 0.9 · 0.001 + 0.1 of one that wasn't. A whole vocabulary sums to 1."""
+    assert mixtures.expecting([0.5, 0.001], [False, True], 0.1) == pytest.approx([0.45, 0.1009])
+    vocabulary = mixtures.expecting([0.2, 0.3, 0.4, 0.1], np.arange(4) == 3, 0.05)
+    assert vocabulary.sum() == pytest.approx(1) and vocabulary[3] == pytest.approx(0.095 + 0.05)
 
 
 def test_bits_packed_are_probabilities_unpacked():

@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from lab.trainings import Checkpoint
-from layers import char_lm, mixtures, stopped
+from layers import char_lm, dropping, mixtures, stopped
 from layers.char_gpt import GPT
 from layers.dropping import DroppingLSTM
 
 V = 20
-LSTM = stopped.Config("LSTM", seed=1, text="", steps=6, hidden=5, dropout=0.2, weight_dropout=0.2, batch=3, window=16)
+SMALL = {"steps": 6, "hidden": 5, "dropout": 0.2, "weight_dropout": 0.2, "batch": 3, "window": 16, "points": 3}
+LSTM = stopped.Config("LSTM", seed=1, text="", **SMALL)
 SMALL_GPT = replace(LSTM, row="GPT", kind="GPT", hidden=8)
 
 
@@ -19,7 +20,6 @@ SMALL_GPT = replace(LSTM, row="GPT", kind="GPT", hidden=8)
 def small(monkeypatch):
     monkeypatch.setattr(stopped, "GPT_BLOCKS", 1)
     monkeypatch.setattr(stopped, "GPT_HEADS", 2)
-    monkeypatch.setattr(stopped, "POINTS", 3)
 
 
 def text(seed, count=150):
@@ -38,7 +38,7 @@ def test_the_settings_reach_the_model():
     lstm, gpt = (stopped.build(config, V) for config in (LSTM, SMALL_GPT))
     assert isinstance(lstm, DroppingLSTM) and (lstm.dropout, lstm.weight_dropout, lstm.rnn.hidden_size) == (0.2, 0.2, 5)
     assert isinstance(gpt, GPT) and gpt.window == 16 and gpt.embedding.weight.shape == (V, 8)
-    assert [part.p for part in gpt.modules() if isinstance(part, torch.nn.Dropout)] == [0.2, 0.2]
+    assert gpt.dropout.p == gpt.blocks[0].dropout.p == 0.2
 
 
 @pytest.mark.parametrize("config", [LSTM, SMALL_GPT], ids=["LSTM", "GPT"])
@@ -101,6 +101,35 @@ def test_learning_while_reading_is_tuned_on_what_is_set_aside(config):
     assert found["learning"][1] != found["reading"][1]
     aside = mixtures.bits_per_char(mixtures.unpack(found["learning"][0]))
     assert aside <= mixtures.bits_per_char(mixtures.unpack(found["reading"][0])) + 0.05
+
+
+def test_learning_while_reading_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
+    """Each text that has been read is kept: 2 of 3 rates before a kill, then the third and the text scored."""
+    monkeypatch.setattr(stopped, "RATES", (1e-4, 1e-3, 1e-2))
+    score, read, config = dropping.score_learning, [], replace(LSTM, learns_reading=True)
+    whole = train(config)
+
+    def reading(model, ids, sizes, rate):
+        if len(read) == 2:
+            read.append("killed")
+            raise KeyboardInterrupt
+        read.append(rate)
+        return score(model, ids, sizes, rate)
+
+    monkeypatch.setattr(dropping, "score_learning", reading)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, Checkpoint(tmp_path, every=0))
+    assert without_seconds(train(config, Checkpoint(tmp_path, every=0))) == without_seconds(whole)
+    assert read == [1e-4, 1e-3, "killed", 1e-2, whole["packed"]["rate"]]
+
+
+def test_characters_that_training_never_showed_don_t_count_for_when_to_stop():
+    """V - 1 stands for them: a text with them stops a training as the same text without them does."""
+    aside = text(1)
+    with_them = torch.cat([aside[:50], torch.tensor([V - 1] * 5), aside[50:]])
+    known = aside[aside < V - 1]
+    one, other = (stopped.descend(LSTM, Checkpoint(), text(0), part, V).curve for part in (with_them, known))
+    assert one == other
 
 
 def test_what_is_stopped_by_is_close_to_the_exact_bits():

@@ -1,10 +1,14 @@
 """What the saved outputs say about experiments (reruns/catalogue.py)."""
 
+import re
+from graphlib import TopologicalSorter
 from itertools import pairwise
 
 import pytest
+from commands import ROOT
 
-from lab import script
+from beyond import course_table
+from lab import script, sources
 from reruns import catalogue
 
 ENTRIES = catalogue.entries()
@@ -35,6 +39,23 @@ def test_turns_are_quick_ones_then_sweeps_from_the_longest_then_what_is_timed():
     assert all(a.core_seconds >= b.core_seconds for a, b in pairwise(entry for entry in order if entry.is_sweep))
     names = [entry.name for entry in order]
     assert max(names.index("ngram"), names.index("kneser_ney")) < names.index("char_models")  # which reads theirs
+
+
+MODULES = [path.stem for path in ROOT.glob("*.py")] + [f"beyond.{path.stem}" for path in ROOT.glob("beyond/[!_]*.py")]
+OF_OTHERS = re.compile(
+    r"results\.load\(|saved_for\(|best_of_counting\(|sweep\(arguments, "
+)  # what looks at what they saved
+
+
+def test_a_script_that_looks_at_what_others_saved_says_which():
+    """All of them are scripts, and none waits for itself, by whatever detour."""
+    reads = {entry.name: entry.reads for entry in map(catalogue.Entry, MODULES) if entry.name != "rerun"}
+    looking = {m for m in MODULES if OF_OTHERS.search(sources.path_of(m).read_text(encoding="utf-8"))} - {"rerun"}
+    assert {m.removeprefix("beyond.") for m in looking} == {name for name, others in reads.items() if others}
+    assert set().union(*reads.values()) <= reads.keys()
+    order = list(TopologicalSorter(reads).static_order())  # raises where there is a circle
+    assert order.index("char_models") < order.index("scan_models") < order.index("gpt") < order.index("ladder")
+    assert list(course_table.WANTED) == list(course_table.READS)
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -98,6 +98,37 @@ def test_sweeps_run_side_by_side_and_what_is_timed_alone(house):
     assert not list((house.folder / "work").glob("*/*")) and not list(house.outputs.iterdir())
 
 
+def entry(name, is_sweep=True, reads=()):
+    return SimpleNamespace(entry=SimpleNamespace(name=name, is_sweep=is_sweep, reads=reads))
+
+
+def test_one_that_reads_others_starts_when_they_have_ended():
+    """A quick one reads a sweep that reads another; one that none reads takes the place beside."""
+    quick, second = entry("quick", is_sweep=False, reads=("second",)), entry("second", reads=("first", "elsewhere"))
+    first, other = entry("first"), entry("other")
+    assert running._next([quick, second, first, other], []) is first
+    assert running._next([quick, second, other], [first]) is other
+    assert running._next([quick, second], [first]) is None
+    assert running._next([quick, second], [other]) is second  # first has ended
+    assert running._next([quick], [other]) is None  # which is no sweep, so that it runs alone
+    assert running._next([quick], []) is quick
+    assert running._next([], []) is None
+
+
+def test_those_that_read_each_other_are_run_all_the_same():
+    one, other = entry("one", reads=("other",)), entry("other", reads=("one",))
+    assert running._next([one, other], []) is one
+
+
+def test_what_a_script_reads_is_made_first(house):
+    """By its place in the chapter it would be before; what isn't among those that are run isn't waited for."""
+    house.add("first", "second")
+    with open(house.folder / "first.py", "a", encoding="utf-8") as file:
+        file.write('READS = ("second", "third")\n')
+    assert house.run("rerun.py", "--outputs", "there").returncode == 0
+    assert begun(house) == ["second", "first"]
+
+
 @pytest.mark.parametrize("outputs", [[], ["--outputs", "out"]])
 def test_only_what_is_kept_is_not_run_again(house, outputs):
     house.add("first")

@@ -27,22 +27,31 @@ GPT = {"gpt": best(**{"GPT": [2.5, 2.51], "larger GPT": [2.4, 2.41]})}
 CELLS = {"char_models": best(RNN=[2.6, 2.6], LSTM=[2.5, 2.5])}
 LONG = {"gpt": runs("cell", LONGER, **{"larger GPT": [2.4, 2.41]})}
 COST = {
-    "gpt": runs("cell", "flops_a_step", **{"GPT": [2], "larger GPT": [4]})
-    | {"beside": runs("cell", "flops_a_step", RNN=[1], LSTM=[3])["runs"]}
-}
-ROWS = {POSTS: [2.5, 2.52], "LSTM, regularised": [2.4, 2.42], WIDEST: [2.33, 2.35], OF_GPT: [2.28, 2.29]}
+    "gpt": {
+        "runs": [{"cell": "GPT", "flops_a_step": 4, "seconds": t} for t in (16, 17)]
+        + [{"cell": "larger GPT", "flops_a_step": 8, "seconds": t} for t in (28, 29)],
+        "beside": [{"cell": "RNN", "flops_a_step": 2, "seconds": t} for t in (6, 7)]
+        + [{"cell": "LSTM", "flops_a_step": 5, "seconds": t} for t in (14, 15)],
+    }
+}  # 4 to 4.25 and 3.5 to 3.625 seconds for one operation a step, against 3 to 3.5 and 2.8 to 3
+ROWS = {POSTS: [2.5], "LSTM, regularised": [2.4], WIDEST: [2.33, 2.35], OF_GPT: [2.28, 2.29]}
 BEATING = {
     "beat_counting": runs("row", BITS, **ROWS)
     | {
-        "counting": {"bits_per_char": 2.46},
+        "counting": {"bits_per_char": 2.46, "on_all_bits_per_char": 2.45},
         "averages": {
-            row: {"bits_per_char": min(own) - 0.05, "mixed": {"bits_per_char": min(own) - 0.12}}
-            for row, own in ROWS.items()
+            row: {
+                "bits_per_char": min(ROWS[row]) - 0.05,
+                "mixed": {"bits_per_char": low, "set_aside_bits_per_char": low},
+            }
+            for row, low in ((WIDEST, 2.2), (OF_GPT, 2.16))
         },
-        "all": {"bits_per_char": 2.1},
+        "all": {"bits_per_char": 2.1, "set_aside_bits_per_char": 2.12},
         "compressed": {"xz": 3.1, "zlib": 3.6},
     }
 }
+for run in BEATING["beat_counting"]["runs"]:
+    run["set_aside_bits_per_char"] = run[BITS] - 0.1
 BEATING["beat_counting"]["runs"].append({"row": POSTS, "diverged_at_step": 7})  # which is left out
 
 
@@ -58,32 +67,26 @@ def average(row, *path):
     return ("averages", row, *path, "bits_per_char")
 
 
-def model(cell, bits, gradient, shuffled=(2.7, 2.6, 2.55, 2.5)):
-    """What it is worth to be given 1, 4, 16 and 128 characters; the gradient from there."""
-    lists = {"history": [1, 4, 16, 128], "bits_per_char": [*bits], "gradient": [*gradient]}
-    return {"cell": cell, "bits_per_char_where_the_rest_is_shuffled": [*shuffled]} | lists
+def model(cell, reach, gradient, bits=(4.0, 3.0, 2.7, 2.5), shuffled=(2.7, 2.6, 2.55, 2.5)):
+    """How far it looks, by both; what it is worth to be given 1, 4, 16 and 128 characters, in order and not."""
+    lists = {"history": [1, 4, 16, 128], "bits_per_char": [*bits], SHUFFLED: [*shuffled]}
+    return {"cell": cell, "reach": reach, "reach_of_gradient": gradient} | lists
 
 
-FAR = ((4.0, 3.0, 2.7, 2.5), (1.0, 0.5, 0.2, 0.02))  # 128 characters are used, and 128 reached
-NEAR = ((4.0, 2.52, 2.5, 2.5), (1.0, 0.5, 0.005, 0.001))  # 4 and 4
-FUZZY, SHARP = [2.7, 2.6, 2.55, 2.5], [4.0, 3.0, 2.69, 2.5]  # 0.05 or 0.19 of the 0.2 that is worth
-HORIZON = {
-    "horizon": {"models": [model("larger GPT", *FAR), model("LSTM", *NEAR), {"cell": "RNN", "diverged_at_step": 7}]}
-}
-BOTH = {"horizon": {"models": [model("larger GPT", *FAR), model("LSTM", *FAR)]}}
+SHUFFLED = "bits_per_char_where_the_rest_is_shuffled"
+FUZZY = [2.7, 2.6, 2.55, 2.5]
+SHARP = [4.0, 3.0, 2.69, 2.5]  # 0.19 lost of the 0.2 that is worth, and not 0.05
+NOTHING = [4.0, 3.0, 2.519, 2.5]  # is worth 0.019
+HORIZON = {"horizon": {"models": [model("larger GPT", 60, 90), model("LSTM", 40, 30)]}}
+HORIZON["horizon"]["models"].append({"cell": "RNN", "diverged_at_step": 7})
 
 
 def looked(at, what, value):
     return ("horizon", ("models", at, what), value)
 
 
-def bits_of(at, value):
-    return looked(at, "bits_per_char", [*value])
-
-
-SHUFFLED = "bits_per_char_where_the_rest_is_shuffled"
 SELECTIVE = {
-    "ladder_models": best(**{"fading attention": [2.9, 3.0], "selective state space": [2.7, 2.75]}),
+    "ladder_models": best(**{"fading attention": [2.9], "selective state space": [2.7, 2.75]}),
     "scan_models": best(**{"linear attention": [4.1, 4.12], "minGRU": [2.8, 2.81]}),
 }
 
@@ -108,84 +111,81 @@ CASES = {
         ],
         undecided=of_runs((1, 2.5), name=LONGER, experiment="gpt"),
     ),
-    "attention_costs_arithmetic": Case(
+    "one_core_wins_no_time": Case(
         COST,
         named=[
-            of("gpt", "GPT", 0.5, "flops_a_step"),
-            of("gpt", "larger GPT", 2, "flops_a_step"),
-            of("gpt", "RNN", 3, "flops_a_step", where="beside"),
-            of("gpt", "LSTM", 5, "flops_a_step", where="beside"),
+            *(of("gpt", *change) for change in (("GPT", 8, "flops_a_step"), ("larger GPT", 16, "flops_a_step"))),
+            of("gpt", "RNN", 1, "flops_a_step", where="beside"),
+            of("gpt", "LSTM", 2, "flops_a_step", where="beside"),
+            *(of("gpt", *change) for change in (("GPT", 5, "seconds"), ("larger GPT", 13, "seconds"))),
+            of("gpt", "RNN", 18, "seconds", where="beside"),
+            of("gpt", "LSTM", 30, "seconds", where="beside"),
         ],
+        undecided=[("gpt", ("runs", 0, "seconds"), 6.5)],
     ),
     "regularising_beats_counting": Case(
         BEATING,
         named=[
-            *(
-                [("beat_counting", ("runs", n, BITS), bits) for n in own]
-                for own, bits in (((0, 1), 2.4), ((4, 5), 2.5))
-            ),
+            of_runs((0, 2.4))[0],
+            of_runs((2, 2.5), (3, 2.5)),
             ("beat_counting", ("counting", "bits_per_char"), 2.6),
             ("beat_counting", ("counting", "bits_per_char"), 2.3),
         ],
-        fails=of_runs((0, 2.4), (1, 2.4)),
-        undecided=of_runs((5, 2.5)),
+        fails=of_runs((0, 2.4)),
+        undecided=of_runs((3, 2.5)),
     ),
     "the_aims_are_met": Case(
         BEATING,
         named=[
-            of_runs((4, 2.37), (5, 2.38)),
-            of_runs((6, 2.31), (7, 2.32)),
-            [
-                ("beat_counting", ("all", "bits_per_char"), 2.2),
-                *(("beat_counting", average(name, "mixed"), 2.2) for name in ROWS),
-            ],
+            of_runs((2, 2.37), (3, 2.38)),
+            of_runs((4, 2.31), (5, 2.32)),
+            ("beat_counting", ("all", "bits_per_char"), 2.2),
+            of_runs((0, 2.0), name="set_aside_bits_per_char"),  # then the post's is the one that is chosen, with 2.5
+            ("beat_counting", (*average(OF_GPT, "mixed")[:-1], "set_aside_bits_per_char"), 2.0),  # which has 2.16
         ],
-        fails=of_runs((4, 2.37), (5, 2.38)),
-        undecided=of_runs((5, 2.37)),
+        fails=of_runs((2, 2.37), (3, 2.38)),
+        undecided=of_runs((3, 2.37)),
     ),
     "each_knows_something_else": Case(
         BEATING,
         named=[
             *(("beat_counting", average(name, "mixed"), 2.47) for name in (WIDEST, OF_GPT)),
             *(("beat_counting", average(name), 2.1) for name in (WIDEST, OF_GPT)),
-            ("beat_counting", ("counting", "bits_per_char"), 2.0),
+            ("beat_counting", ("counting", "on_all_bits_per_char"), 2.0),
         ],
     ),
     "three_are_better_than_one": Case(
-        BEATING, named=[("beat_counting", average(name), 2.6) for name in (POSTS, WIDEST, OF_GPT)]
+        BEATING, named=[("beat_counting", average(name), 2.6) for name in (WIDEST, OF_GPT)]
     ),
     "compressors_are_beaten": Case(
         BEATING,
         named=[
             *(("beat_counting", ("compressed", name), 2.4) for name in ("xz", "zlib")),
-            ("beat_counting", ("counting", "bits_per_char"), 3.2),
+            ("beat_counting", ("counting", "on_all_bits_per_char"), 3.2),
         ],
     ),
-    "attention_looks_further": Case(
-        HORIZON,
-        named=[bits_of(0, NEAR[0]), bits_of(1, FAR[0])],
-    ),
+    "attention_looks_further": Case(HORIZON, named=[looked(0, "reach", 30), looked(1, "reach", 70)]),
     "gradients_tell": Case(
         HORIZON,
-        named=[bits_of(1, FAR[0]), looked(0, "gradient", [1.0, 0.5, 0.005, 0.001])],
-        fails=[bits_of(1, FAR[0]), looked(0, "gradient", [1.0, 0.5, 0.005, 0.001])],
-        undecided=[bits_of(1, FAR[0])],
+        named=[
+            *(looked(at, "reach", value) for at in (0, 1) for value in (5, 500)),
+            *(looked(at, "reach_of_gradient", value) for at in (0, 1) for value in (5, 500)),
+        ],
     ),
     "far_away_is_fuzzy": Case(
-        BOTH,
+        HORIZON,
         named=[looked(at, SHUFFLED, SHARP) for at in (0, 1)],
-        fails=[looked(at, SHUFFLED, SHARP) for at in (0, 1)],
-        undecided=[looked(0, SHUFFLED, SHARP)],
+        undecided=[looked(0, "bits_per_char", NOTHING)],
     ),
     "positions_were_lacking": Case(
         SELECTIVE,
         named=[of("ladder_models", "fading attention", 3.2), of("scan_models", "linear attention", 3.5)],
-        undecided=of_runs((1, 3.11), name=BEST, experiment="ladder_models"),
+        undecided=of_runs((0, 3.11), name=BEST, experiment="ladder_models"),
     ),
     "selecting_pays": Case(
         SELECTIVE,
         named=[of("ladder_models", "selective state space", 2.9), of("scan_models", "minGRU", 2.6)],
-        undecided=of_runs((3, 2.9), name=BEST, experiment="ladder_models"),
+        undecided=of_runs((2, 2.9), name=BEST, experiment="ladder_models"),
     ),
 }
 
@@ -196,13 +196,30 @@ def test_every_figure_that_is_named_decides(name):
 
 
 @pytest.mark.parametrize(
-    "models, told",
+    "reaches, told",
     [
-        ([model("larger GPT", *FAR), model("larger GPT", *NEAR), model("LSTM", *NEAR)], UNDECIDED),  # one seed of two
-        ([model("larger GPT", *NEAR), model("LSTM", *NEAR)], FAILS),
-        ([model("larger GPT", *FAR), model("LSTM", *NEAR), model("GRU", *FAR)], FAILS),
-        ([model("larger GPT", *FAR), model("LSTM", *NEAR), model("GRU", *NEAR)], HOLDS),
+        ([("larger GPT", 60), ("larger GPT", 30), ("LSTM", 40)], UNDECIDED),  # one seed of two
+        ([("larger GPT", 30), ("LSTM", 40)], FAILS),
+        ([("larger GPT", 60), ("LSTM", 40), ("GRU", 70)], FAILS),
+        ([("larger GPT", 60), ("LSTM", 40), ("GRU", 50)], HOLDS),
     ],
 )
-def test_every_recurrent_layer_has_to_look_less_far(models, told):
+def test_every_recurrent_layer_has_to_look_less_far(reaches, told):
+    models = [model(cell, reach, 1) for cell, reach in reaches]
     assert verdict("attention_looks_further", {"horizon": {"models": models}}) == told
+
+
+@pytest.mark.parametrize(
+    "shuffled, bits, told",
+    [
+        ([SHARP, SHARP], None, FAILS),
+        ([FUZZY, SHARP], None, FAILS),  # of the LSTM it is not so
+        ([SHARP, FUZZY], NOTHING, UNDECIDED),  # whatever the first loses, there was nothing to lose
+        ([FUZZY, SHARP], NOTHING, FAILS),
+    ],
+)
+def test_both_have_to_be_fuzzy_and_to_have_something_to_lose(shuffled, bits, told):
+    """The larger GPT, which gains as usual from what is far away or next to nothing, and the LSTM."""
+    changes = [looked(at, SHUFFLED, value) for at, value in enumerate(shuffled)]
+    changes += [looked(0, "bits_per_char", bits)] if bits else []
+    assert verdict("far_away_is_fuzzy", HORIZON, *changes) == told

@@ -14,7 +14,34 @@ RNN whose recurrent weights start at the identity sends the gradient back almost
 ending when it has solved the task, and beside it an LSTM whose forget bias is 3. The loss's own gradient shrinks in any
 model that is right and sure of it. So of these the gradient of the logit is told as well, which doesn't.
 
-    python -m beyond.recall_why          not run at full length yet; about 5 min by the time of a step
+    python -m beyond.recall_why          3 min
+
+Prints, after two lines of what stands where:
+
+    RNN                        : 2 / 2 / 2; 9e-05; 2.1e-06 -> 1.8e-03
+    GRU                        : 2 / 1 / 2; 1e-04; 1.6e-05 -> 1.1e-04; 0.50 -> 0.46
+    LSTM                       : 0 / 0 / 0; 6e-05; 5.3e-06 -> 1.3e-09; 0.49 -> 0.36
+    LSTM, no noise             : 2 / 2 / 0; 6e-05; 5.3e-06 -> 7.3e-07; 0.49 -> 0.66
+    LSTM, a tenth of the noise : 2 / 0 / 0; 6e-05; 5.3e-06 -> 7.2e-10; 0.49 -> 0.36
+    LSTM, 8 times the batch    : 2 / 0 / 0; 4e-04; 5.3e-06 -> 3.8e-10; 0.49 -> 0.34
+    LSTM, forget bias 1        : 2 / 2 / 2; 2e-02; 1.8e-03 -> 1.5e-05; 0.73 -> 0.82
+
+    600 steps: right; gradient at h_1 before -> after training, the logit's; the loss's
+    RNN, identity       delay   5: 1.000; 6.1e-01 -> 5.8e-01; 3.0e-01 -> 2.7e-04
+    RNN, identity       delay  10: 1.000; 6.1e-01 -> 9.4e-04; 3.1e-01 -> 5.8e-07
+    RNN, identity       delay  20: 1.000; 6.1e-01 -> 7.6e-14; 3.1e-01 -> 1.1e-16
+    RNN, identity       delay  40: 1.000; 6.1e-01 -> 6.9e-27; 3.1e-01 -> 7.9e-30
+    RNN, identity       delay  80: 1.000; 6.1e-01 -> underflow; 3.1e-01 -> underflow
+    LSTM, forget bias 3 delay   5: 1.000; 1.8e-01 -> 1.3e+00; 9.3e-02 -> 2.1e-03
+    LSTM, forget bias 3 delay  10: 1.000; 1.8e-01 -> 2.8e-01; 8.8e-02 -> 6.6e-04
+    LSTM, forget bias 3 delay  20: 1.000; 2.0e-01 -> 1.9e-02; 9.8e-02 -> 4.7e-05
+    LSTM, forget bias 3 delay  40: 1.000; 2.1e-01 -> 6.9e-03; 1.1e-01 -> 2.5e-05
+    LSTM, forget bias 3 delay  80: 1.000; 1.5e-01 -> 5.2e-03; 7.3e-02 -> 2.6e-05
+
+It is noise that makes the LSTM slow, not a lack of gradient alone: about as little arrives in the plain RNN, which
+learns it. Without noise, with a tenth of it or with eight times as many sequences a step some rate serves the LSTM too.
+To remember is to contract, as Bengio and others proved: the RNN that is right in 1,000 of 1,000 sequences 80 steps
+later has no gradient of its answer left that float32 could hold. An LSTM whose gates stay open keeps 3 % or more.
 
 Sources: as recall.py; Bengio, Simard and Frasconi, "Learning long-term dependencies with gradient descent is
 difficult" (1994).

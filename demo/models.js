@@ -546,6 +546,1126 @@ const EXPORTED = {
    "digits_tested": 12,
    "example": "200412",
    "path": "----------------------2222-----------0000------------0000-----4444----1111-------------------22222"
+  },
+  "recall": {
+   "reach": {
+    "RNN": {
+     "delay": 2560,
+     "not_learned": null,
+     "budget_may_be_why": []
+    },
+    "RNN, identity": {
+     "delay": 80,
+     "not_learned": 160,
+     "budget_may_be_why": ["4 of 9 trainings solved it"]
+    },
+    "GRU": {
+     "delay": 80,
+     "not_learned": 160,
+     "budget_may_be_why": ["2 of 9 trainings solved it", "the delay before took more than half of the budget"]
+    },
+    "GRU, chrono": {
+     "delay": 1280,
+     "not_learned": 2560,
+     "budget_may_be_why": ["the delay before took more than half of the budget"]
+    },
+    "LSTM": {
+     "delay": 10,
+     "not_learned": 20,
+     "budget_may_be_why": ["1 of 3 with 24,000 steps solved it"]
+    },
+    "LSTM, forget bias 1": {
+     "delay": 40,
+     "not_learned": 80,
+     "budget_may_be_why": []
+    },
+    "LSTM, forget bias 3": {
+     "delay": 160,
+     "not_learned": 320,
+     "budget_may_be_why": ["2 of 9 trainings solved it"]
+    },
+    "LSTM, chrono": {
+     "delay": 640,
+     "not_learned": 1280,
+     "budget_may_be_why": ["2 of 9 trainings solved it", "one that didn't solve it was above chance", "the delay before took more than half of the budget"]
+    },
+    "LSTM, forget bias -5": {
+     "delay": 5,
+     "not_learned": 10,
+     "budget_may_be_why": ["1 of 3 with 24,000 steps solved it"]
+    },
+    "minGRU": {
+     "delay": 40,
+     "not_learned": 80,
+     "budget_may_be_why": ["the delay before took more than half of the budget", "1 of 3 with 24,000 steps solved it"]
+    },
+    "linear attention": {
+     "delay": 1280,
+     "not_learned": 2560,
+     "budget_may_be_why": ["the delay before took more than half of the budget"]
+    },
+    "state space": {
+     "delay": 1280,
+     "not_learned": 2560,
+     "budget_may_be_why": ["one that didn't solve it was above chance", "the delay before took more than half of the budget"]
+    },
+    "Transformer": {
+     "delay": 2560,
+     "not_learned": null,
+     "budget_may_be_why": []
+    }
+   },
+   "delays": {
+    "RNN": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.003,
+      "rates": 3,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.011063744823297738,
+      "gradient_after": 0.0022366136261695504
+     },
+     {
+      "delay": 10,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.003,
+      "rates": 1,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.00058877537114713,
+      "gradient_after": 0.004129734599517532
+     },
+     {
+      "delay": 20,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.003,
+      "rates": 1,
+      "solved_at": 325,
+      "budget": 6000,
+      "gradient_before": 2.245403742439659e-06,
+      "gradient_after": 0.002249411762895011
+     },
+     {
+      "delay": 40,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 250,
+      "budget": 6000,
+      "gradient_before": 3.237079542572952e-11,
+      "gradient_after": 1.0892169636678398e-09
+     },
+     {
+      "delay": 80,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 200,
+      "budget": 6000,
+      "gradient_before": 6.565589296252879e-21,
+      "gradient_after": 1.6921654840088918e-32
+     },
+     {
+      "delay": 160,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 2875,
+      "budget": 6000,
+      "gradient_before": 3.1411191832383334e-40,
+      "gradient_after": 0.0
+     },
+     {
+      "delay": 320,
+      "solved": 3,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 875,
+      "budget": 1600,
+      "gradient_before": 0.0,
+      "gradient_after": 0.0
+     },
+     {
+      "delay": 640,
+      "solved": 4,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 275.0,
+      "budget": 1000,
+      "gradient_before": 0.0,
+      "gradient_after": 0.0
+     },
+     {
+      "delay": 1280,
+      "solved": 3,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 325,
+      "budget": 700,
+      "gradient_before": 0.0,
+      "gradient_after": 0.0
+     },
+     {
+      "delay": 2560,
+      "solved": 3,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 150,
+      "budget": 500,
+      "gradient_before": 0.0,
+      "gradient_after": 0.0
+     }
+    ],
+    "RNN, identity": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 3,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.30349081034473613,
+      "gradient_after": 0.007129760290567919
+     },
+     {
+      "delay": 10,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.30660132905033344,
+      "gradient_after": 6.239386514561343e-05
+     },
+     {
+      "delay": 20,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.30686937390387864,
+      "gradient_after": 8.62104974402792e-09
+     },
+     {
+      "delay": 40,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.30606311988236107,
+      "gradient_after": 2.4704155908526197e-12
+     },
+     {
+      "delay": 80,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 175,
+      "budget": 6000,
+      "gradient_before": 0.30530376315780355,
+      "gradient_after": 3.6975686745617743e-09
+     },
+     {
+      "delay": 160,
+      "solved": 2,
+      "tried": 5,
+      "learning_rate": 0.003,
+      "rates": 3,
+      "solved_at": 437.5,
+      "budget": 6000,
+      "gradient_before": 0.30574878487328994,
+      "gradient_after": 3.798372386534055e-17
+     }
+    ],
+    "GRU": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.016517671987843808,
+      "gradient_after": 3.7283961840514545e-05
+     },
+     {
+      "delay": 10,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.0017366901449904885,
+      "gradient_after": 3.0150532184359255e-05
+     },
+     {
+      "delay": 20,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 675,
+      "budget": 6000,
+      "gradient_before": 2.408239255759294e-05,
+      "gradient_after": 0.000402489790418398
+     },
+     {
+      "delay": 40,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 2075,
+      "budget": 6000,
+      "gradient_before": 3.747662656275325e-09,
+      "gradient_after": 0.00012567146762749022
+     },
+     {
+      "delay": 80,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 2550,
+      "budget": 6000,
+      "gradient_before": 1.4257013091405956e-16,
+      "gradient_after": 0.0005334718143984693
+     },
+     {
+      "delay": 160,
+      "solved": 2,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 3525.0,
+      "budget": 6000,
+      "gradient_before": 1.047737762466479e-31,
+      "gradient_after": 4.6064884704542847e-08
+     }
+    ],
+    "GRU, chrono": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.06823596190864356,
+      "gradient_after": 6.426100174772715e-05
+     },
+     {
+      "delay": 10,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.06422368046119287,
+      "gradient_after": 7.419306215437896e-05
+     },
+     {
+      "delay": 20,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.06333082276100109,
+      "gradient_after": 6.963204979214156e-05
+     },
+     {
+      "delay": 40,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 125,
+      "budget": 6000,
+      "gradient_before": 0.06282088611351504,
+      "gradient_after": 6.888281448627576e-05
+     },
+     {
+      "delay": 80,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 125,
+      "budget": 6000,
+      "gradient_before": 0.06253390319414825,
+      "gradient_after": 7.763686452837669e-05
+     },
+     {
+      "delay": 160,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 150,
+      "budget": 6000,
+      "gradient_before": 0.06239559773528092,
+      "gradient_after": 8.61406926880071e-05
+     },
+     {
+      "delay": 320,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 225,
+      "budget": 1600,
+      "gradient_before": 0.062363133456906854,
+      "gradient_after": 0.00011189348212357184
+     },
+     {
+      "delay": 640,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 325,
+      "budget": 1000,
+      "gradient_before": 0.06244559974678054,
+      "gradient_after": 1.6847934828185913e-05
+     },
+     {
+      "delay": 1280,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 450,
+      "budget": 700,
+      "gradient_before": 0.06233054212398295,
+      "gradient_after": 1.648021536744115e-05
+     },
+     {
+      "delay": 2560,
+      "solved": 0,
+      "tried": 6,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": null,
+      "budget": 500,
+      "gradient_before": 0.06709191412008,
+      "gradient_after": 0.024754529652365524
+     }
+    ],
+    "LSTM": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.006642011943244442,
+      "gradient_after": 2.8625397152724354e-05
+     },
+     {
+      "delay": 10,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.00048241571812061325,
+      "gradient_after": 1.1624868984502463e-06
+     },
+     {
+      "delay": 20,
+      "solved": 0,
+      "tried": 6,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": null,
+      "budget": 6000,
+      "gradient_before": 5.3094004288515135e-06,
+      "gradient_after": 8.969221360231379e-15
+     }
+    ],
+    "LSTM, forget bias 1": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.031222122089627477,
+      "gradient_after": 3.077329470805344e-05
+     },
+     {
+      "delay": 10,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.012504463647581336,
+      "gradient_after": 2.5332501452507186e-06
+     },
+     {
+      "delay": 20,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.0021280957221992626,
+      "gradient_after": 2.0712593445746028e-07
+     },
+     {
+      "delay": 40,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 3,
+      "solved_at": 1225,
+      "budget": 6000,
+      "gradient_before": 0.0001272247023388381,
+      "gradient_after": 5.321907614407891e-06
+     },
+     {
+      "delay": 80,
+      "solved": 0,
+      "tried": 6,
+      "learning_rate": 0.001,
+      "rates": 3,
+      "solved_at": null,
+      "budget": 6000,
+      "gradient_before": 6.175327050710529e-07,
+      "gradient_after": 2.1431469126599301e-10
+     }
+    ],
+    "LSTM, forget bias 3": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.09258041886007384,
+      "gradient_after": 3.9064540237685564e-05
+     },
+     {
+      "delay": 10,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.08841284739186304,
+      "gradient_after": 6.234888632442668e-06
+     },
+     {
+      "delay": 20,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.0989898599278661,
+      "gradient_after": 3.161920423760071e-06
+     },
+     {
+      "delay": 40,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 200,
+      "budget": 6000,
+      "gradient_before": 0.10803399632668939,
+      "gradient_after": 1.723925447723659e-06
+     },
+     {
+      "delay": 80,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 3,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.0720538221667073,
+      "gradient_after": 0.00440464113429424
+     },
+     {
+      "delay": 160,
+      "solved": 4,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 3,
+      "solved_at": 87.5,
+      "budget": 6000,
+      "gradient_before": 0.03172414643649111,
+      "gradient_after": 0.16731743442827043
+     },
+     {
+      "delay": 320,
+      "solved": 2,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 3,
+      "solved_at": 137.5,
+      "budget": 1600,
+      "gradient_before": 0.03273803811461261,
+      "gradient_after": 2.321759841920358e-08
+     }
+    ],
+    "LSTM, chrono": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.035455453432546455,
+      "gradient_after": 6.67415285180673e-05
+     },
+     {
+      "delay": 10,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.033833616151333505,
+      "gradient_after": 9.134226925065957e-06
+     },
+     {
+      "delay": 20,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.032806827491217085,
+      "gradient_after": 8.197970929533712e-06
+     },
+     {
+      "delay": 40,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 125,
+      "budget": 6000,
+      "gradient_before": 0.03298353055185575,
+      "gradient_after": 2.1167341519890183e-05
+     },
+     {
+      "delay": 80,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 150,
+      "budget": 6000,
+      "gradient_before": 0.032967123268336854,
+      "gradient_after": 3.1557036038412005e-06
+     },
+     {
+      "delay": 160,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 175,
+      "budget": 6000,
+      "gradient_before": 0.03240082674713299,
+      "gradient_after": 1.0084365925968079e-05
+     },
+     {
+      "delay": 320,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 275,
+      "budget": 1600,
+      "gradient_before": 0.031744106776086765,
+      "gradient_after": 4.949744466566002e-07
+     },
+     {
+      "delay": 640,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 425,
+      "budget": 1000,
+      "gradient_before": 0.032477687134975786,
+      "gradient_after": 7.884360669973647e-07
+     },
+     {
+      "delay": 1280,
+      "solved": 2,
+      "tried": 5,
+      "learning_rate": 0.003,
+      "rates": 3,
+      "solved_at": 687.5,
+      "budget": 700,
+      "gradient_before": 0.03247451162043702,
+      "gradient_after": 6.461633233372166e-05
+     }
+    ],
+    "LSTM, forget bias -5": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 150,
+      "budget": 6000,
+      "gradient_before": 1.4728308508825994e-05,
+      "gradient_after": 0.00011387941099393655
+     },
+     {
+      "delay": 10,
+      "solved": 0,
+      "tried": 6,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": null,
+      "budget": 6000,
+      "gradient_before": 7.602294335420785e-10,
+      "gradient_after": 4.0359408209060136e-07
+     }
+    ],
+    "minGRU": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 125,
+      "budget": 6000,
+      "gradient_before": 0.016908406771375457,
+      "gradient_after": 0.15255423332111318
+     },
+     {
+      "delay": 10,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 175,
+      "budget": 6000,
+      "gradient_before": 0.0024380313817623763,
+      "gradient_after": 0.12016779861460372
+     },
+     {
+      "delay": 20,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 250,
+      "budget": 6000,
+      "gradient_before": 7.304798948306933e-05,
+      "gradient_after": 0.07698944841811534
+     },
+     {
+      "delay": 40,
+      "solved": 4,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 4612.5,
+      "budget": 6000,
+      "gradient_before": 7.380504910715553e-08,
+      "gradient_after": 0.009160270382452384
+     },
+     {
+      "delay": 80,
+      "solved": 0,
+      "tried": 6,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": null,
+      "budget": 6000,
+      "gradient_before": 6.43391786736059e-14,
+      "gradient_after": 5.742883868800479e-07
+     }
+    ],
+    "linear attention": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 3,
+      "solved_at": 125,
+      "budget": 6000,
+      "gradient_before": 0.00924567222264711,
+      "gradient_after": 0.010148636768033209
+     },
+     {
+      "delay": 10,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 175,
+      "budget": 6000,
+      "gradient_before": 0.005112003050926538,
+      "gradient_after": 0.008199210215157467
+     },
+     {
+      "delay": 20,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 275,
+      "budget": 6000,
+      "gradient_before": 0.0027271376015916885,
+      "gradient_after": 0.006452181207201747
+     },
+     {
+      "delay": 40,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 425,
+      "budget": 6000,
+      "gradient_before": 0.0013693972772034027,
+      "gradient_after": 0.005477784552991966
+     },
+     {
+      "delay": 80,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 650,
+      "budget": 6000,
+      "gradient_before": 0.0006900248199533227,
+      "gradient_after": 0.004360058484458333
+     },
+     {
+      "delay": 160,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 825,
+      "budget": 6000,
+      "gradient_before": 0.0003560299403988479,
+      "gradient_after": 0.0030200157899868607
+     },
+     {
+      "delay": 320,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 1200,
+      "budget": 1600,
+      "gradient_before": 0.00017337472156325547,
+      "gradient_after": 0.004110382298070967
+     },
+     {
+      "delay": 640,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 275,
+      "budget": 1000,
+      "gradient_before": 8.907415555591054e-05,
+      "gradient_after": 0.0026335682952243955
+     },
+     {
+      "delay": 1280,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 425,
+      "budget": 700,
+      "gradient_before": 4.454060184351575e-05,
+      "gradient_after": 0.0018137512018487848
+     },
+     {
+      "delay": 2560,
+      "solved": 0,
+      "tried": 6,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": null,
+      "budget": 500,
+      "gradient_before": 2.283799297407735e-05,
+      "gradient_after": 0.00011422510213478507
+     }
+    ],
+    "state space": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.004973650220517997,
+      "gradient_after": 0.02487140982836735
+     },
+     {
+      "delay": 10,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.004631522410891784,
+      "gradient_after": 0.09622866800308827
+     },
+     {
+      "delay": 20,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.003398903911301371,
+      "gradient_after": 0.06789164416109733
+     },
+     {
+      "delay": 40,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 125,
+      "budget": 6000,
+      "gradient_before": 0.0027098763299427966,
+      "gradient_after": 0.040459675526943906
+     },
+     {
+      "delay": 80,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 125,
+      "budget": 6000,
+      "gradient_before": 0.001253507152946732,
+      "gradient_after": 0.09607094171804156
+     },
+     {
+      "delay": 160,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 150,
+      "budget": 6000,
+      "gradient_before": 0.0007270367652539103,
+      "gradient_after": 0.12653942812760055
+     },
+     {
+      "delay": 320,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 225,
+      "budget": 1600,
+      "gradient_before": 0.0003756289396384282,
+      "gradient_after": 0.1194224383663821
+     },
+     {
+      "delay": 640,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 350,
+      "budget": 1000,
+      "gradient_before": 0.0002480727291747109,
+      "gradient_after": 0.0945394216671661
+     },
+     {
+      "delay": 1280,
+      "solved": 4,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 475.0,
+      "budget": 700,
+      "gradient_before": 7.139260768524102e-05,
+      "gradient_after": 0.07396751026325
+     },
+     {
+      "delay": 2560,
+      "solved": 0,
+      "tried": 6,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": null,
+      "budget": 500,
+      "gradient_before": 3.0638020536783666e-05,
+      "gradient_after": 0.001991897264350098
+     }
+    ],
+    "Transformer": [
+     {
+      "delay": 5,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 3,
+      "solved_at": 75,
+      "budget": 6000,
+      "gradient_before": 0.023754750949991233,
+      "gradient_after": 0.00010668349989551286
+     },
+     {
+      "delay": 10,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.012392478774044362,
+      "gradient_after": 9.367471252238876e-05
+     },
+     {
+      "delay": 20,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.00594333030791981,
+      "gradient_after": 7.454728370382289e-05
+     },
+     {
+      "delay": 40,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.0034579859136217,
+      "gradient_after": 6.29771792679125e-05
+     },
+     {
+      "delay": 80,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 100,
+      "budget": 6000,
+      "gradient_before": 0.0015177073701897323,
+      "gradient_after": 5.1625997806392505e-05
+     },
+     {
+      "delay": 160,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 125,
+      "budget": 6000,
+      "gradient_before": 0.0008651038085646942,
+      "gradient_after": 3.0169920325869084e-05
+     },
+     {
+      "delay": 320,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.001,
+      "rates": 1,
+      "solved_at": 125,
+      "budget": 1600,
+      "gradient_before": 0.0003840702877744102,
+      "gradient_after": 1.0653780579683215e-05
+     },
+     {
+      "delay": 640,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 3,
+      "solved_at": 75,
+      "budget": 1000,
+      "gradient_before": 0.0001690077783689398,
+      "gradient_after": 4.919236736318924e-21
+     },
+     {
+      "delay": 1280,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 75,
+      "budget": 700,
+      "gradient_before": 9.742675477631431e-05,
+      "gradient_after": 3.042878652650883e-28
+     },
+     {
+      "delay": 2560,
+      "solved": 5,
+      "tried": 5,
+      "learning_rate": 0.01,
+      "rates": 1,
+      "solved_at": 75,
+      "budget": 500,
+      "gradient_before": 5.0777871444405574e-05,
+      "gradient_after": 9.41049948550285e-23
+     }
+    ]
+   }
   }
  }
 };

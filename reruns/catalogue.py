@@ -20,6 +20,8 @@ CHAPTERS = {
         "gates",
         "beyond.cell_path",
         "beyond.cells_table",
+        "beyond.recall",
+        "beyond.recall_why",
         "beyond.bidirectional",
     ],
     "Counting": ["corpus", "ngram", "kneser_ney", "beyond.hmm"],

@@ -80,7 +80,7 @@ def test_longer_delays_have_fewer_steps_and_the_longest_is_no_end(swept):
     assert steps == {delay: recall.FEWER.get(delay, 6000) for delay in recall.DELAYS} and recall.DELAYS[-1] == 2560
     assert len(trained["Transformer"]) == 6 + 3 + 9 * 5
     assert found["reach"]["Transformer"] == {"delay": 2560, "not_learned": None, "budget_may_be_why": []}
-    assert "Transformer         : 2,560, and no longer one was tried" in lines
+    assert "Transformer         : 2,560, and none longer was tried" in lines
 
 
 def test_a_better_rate_is_found_where_the_one_that_served_fails(swept):

@@ -1,0 +1,143 @@
+"""A plain RNN learns to hold one bit over delays from which no gradient reaches it. Does it need that gradient at all?
+
+In recall.py a plain RNN learns delays over which the gradient at the bit is 0 in float32, at a learning rate of 0.01.
+Here its gradient is cut on purpose: the steps before the last few count as constants, so that nothing of the bit's own
+gradient is left, whatever its size. And in a second control the recurrent weights stay as they were drawn.
+
+    whole           as in recall.py
+    last 20 steps   the gradient of the 20 steps before the answer, no more: truncated backpropagation
+    last step       of one step
+    readout         only the readout is trained
+
+If it learns all the same, then what holds the bit comes about without a signal from there: the weights grow as they are
+trained on whatever else there is, until the state has two places to stay in, and the readout has only to tell them
+apart. Solved is as in recall.py, within 1,000 steps of 32 sequences.
+
+    python -m beyond.recall_cut          not run at full length yet; about 8 min by the time of a step
+
+Sources: as recall.py; Williams and Peng (1990) for truncated backpropagation; Jaeger (2001) for networks whose readout
+alone is trained.
+"""
+
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+from torch import nn
+
+from lab import plots, script, trainings
+from layers import cells, one_bit_training
+from layers.one_bit_training import LOOK, LOOK_SEED, LOOKED, SETTINGS, TEST_SEED, share_right, solved_at
+
+CELL, RATE, STEPS = "RNN", 0.01, 1000
+WAYS = {"whole": None, "last 20 steps": 20, "last step": 1, "readout": 0}  # steps that the gradient goes through
+DELAYS = [20, 40, 80, 160, 320, 640]
+SEEDS = range(3, 8)  # recall.py's
+
+
+@dataclass(frozen=True)
+class Config(one_bit_training.Config):
+    """One training."""
+
+    way: str = "whole"  # of WAYS
+
+    def __str__(self):
+        return f"{self.way}, delay {self.delay:,}, seed {self.seed}"
+
+
+KINDS = {"*": "trained", "runs.*.way": "setting"}
+KINDS |= {f"runs.*.{name}": "setting" for name in SETTINGS}
+
+
+class Cut(nn.Module):
+    """A recurrent model whose gradient goes through its last steps only; ``steps`` None: through all."""
+
+    def __init__(self, model, steps):
+        super().__init__()
+        self.model, self.steps = model, steps
+
+    def forward(self, x):
+        """The logit of the answer 1: (batch,). Its value is the model's own, whatever is cut."""
+        if self.steps is None or self.steps >= len(x):
+            return self.model(x)
+        with torch.no_grad():
+            h, _ = cells.run(self.model.layer, x[: len(x) - self.steps])
+        if not self.steps:
+            return self.model.readout(h[-1])[:, 0]
+        return self.model(x[-self.steps :], (h[-1:],))
+
+
+def train(config, checkpoint):
+    """One training, until it solves the task or its steps end, from its configuration to its record."""
+    model = Cut(one_bit_training.build(config), WAYS[config.way])
+    training = one_bit_training.descent(model, config, checkpoint)
+    for step in training:
+        if step % LOOK == 0:
+            looked_at = torch.Generator().manual_seed((LOOK_SEED + config.seed) * 1_000_003 + step)
+            training.log(right=share_right(model, looked_at, config, LOOKED))
+            if solved_at(training.curve["right"]):
+                break
+    fresh = torch.Generator().manual_seed(TEST_SEED + config.seed)
+    W = model.model.layer.weight_hh_l0.detach().cpu().double()
+    return trainings.settings(config) | {
+        "solved_at": solved_at(training.curve.get("right", [])),
+        "seconds": training.seconds,
+        "accuracy": share_right(model, fresh, config, one_bit_training.TESTED),
+        "spectral_radius": torch.linalg.eigvals(W).abs().max().item(),
+    }
+
+
+def measure(arguments):
+    steps = min(arguments.steps, STEPS)
+    configs = [
+        Config(CELL, delay, seed, RATE, steps, device=arguments.device, way=way)
+        for way in WAYS
+        for delay in DELAYS
+        for seed in SEEDS
+    ]
+    return {"seeds": SEEDS, "runs": trainings.run(train, configs, arguments)}
+
+
+def tell(found):
+    yield f"seeds of {len(SEEDS)} that solved it (median of their steps), by the delay; the spectral radius of the"
+    yield "recurrent weights in the end, median of all"
+    yield f"{'':14}" + "".join(f"{delay:>13,}" for delay in DELAYS)
+    for way in WAYS:
+        yield f"{way:14}" + "".join(f"{told(runs_of(found, way, delay)):>13}" for delay in DELAYS)
+    for way in WAYS:
+        radii = [median(run["spectral_radius"] for run in runs_of(found, way, delay)) for delay in DELAYS]
+        yield f"{way:14}" + "".join(f"{radius:13.2f}" for radius in radii)
+
+
+def runs_of(found, way, delay):
+    return [run for run in found["runs"] if (run["way"], run["delay"]) == (way, delay) and "accuracy" in run]
+
+
+def told(runs):
+    steps = [run["solved_at"] for run in runs if run["solved_at"]]
+    return f"{len(steps)} ({median(steps):,.0f})" if steps else "0"
+
+
+def draw(found):
+    """How many seeds solve it against the delay, each way."""
+    figure, axes = plots.subplots(size=(7.0, 4.4))
+    for number, way in enumerate(WAYS):
+        counts = [sum(bool(run["solved_at"]) for run in runs_of(found, way, delay)) for delay in DELAYS]
+        style = {"color": plots.COLOURS[number], "marker": plots.MARKERS[number], "linestyle": plots.DASHES[number]}
+        axes.plot(DELAYS, counts, label=way, **style)
+    axes.set(xscale="log", xlabel="delay (steps)", ylabel=f"seeds of {len(SEEDS)} that solve it", ylim=(-0.2, 5.2))
+    axes.set_xticks(DELAYS, [f"{delay:,}" for delay in DELAYS], minor=False)
+    axes.minorticks_off()
+    axes.set_title("One bit, a plain RNN, by how far its gradient goes back")
+    axes.legend()
+    return figure
+
+
+def options(parser):
+    parser.add_argument("--steps", type=script.positive_int, default=STEPS, metavar="N", help="of a training, at most")
+    parser.add_jobs()
+    parser.add_device()
+
+
+if __name__ == "__main__":
+    script.run(measure, tell, draw, options)

@@ -106,6 +106,14 @@ BITS = {
         "runs": [{"cell": c, "best_validation_bits_per_char": b} for c, b in (("GRU", 2.45), ("LSTM", 2.47))]
     }
 }
+CUT = {
+    "recall_cut": {
+        "runs": [
+            {"way": way, "delay": 40, "solved_at": solved, "accuracy": 1.0}
+            for way, solved in (("whole", 100), ("last 20 steps", None), ("last step", None), ("readout", None))
+        ]
+    }
+}
 BIASED = ("LSTM, forget bias 3", "LSTM, chrono", "GRU, chrono")
 
 CASES = {
@@ -119,6 +127,13 @@ CASES = {
         named=[of_run(0, "accuracy", 0.9), of_run(1, "accuracy", LEFT_OUT)],
         fails=[of_run(n, "accuracy", LEFT_OUT) for n in (0, 1, 5)],
         undecided=[of_run(0, "accuracy", 0.7)],
+    ),
+    "bit_needs_its_gradient": Case(
+        CUT,
+        named=[("recall_cut", ("runs", n, "solved_at"), 100) for n in (1, 2)]
+        + [("recall_cut", ("runs", 0, "solved_at"), None)],
+        fails=[("recall_cut", ("runs", 1, "solved_at"), 100)],
+        undecided=[("recall_cut", ("runs", 0, "solved_at"), None)],
     ),
     "no_signal_no_learning": Case(
         LEARNING,

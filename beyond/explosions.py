@@ -11,7 +11,25 @@ Three measurements.
 3. The post's reversers, from what reverse.py has saved: how often clipping acted. Those of forty digits, from what
    reverse_40_longer.py and reverse_40_unclipped.py have saved: what it cost.
 
-    python -m beyond.explosions          not run at full length yet; about 11 min by the time of a step
+    python -m beyond.explosions          11 min
+
+Prints, first:
+
+    a plain RNN on characters, by gradient descent: seeds whose loss was not finite, and when;
+    of the others: mean loss of the last 50 steps (nats); of all: the largest norm of the gradient
+    rectified rate 0.5 not clipped : 2 of 5 (step 16, 13); loss 2.32 to 2.36; norms up to 1.5e+15
+    rectified rate 0.5 clipped at 1: 0 of 5; loss 2.29 to 2.30; norms up to 2.2e+01
+    tanh      rate 0.5 not clipped : 0 of 5; loss 2.36 to 2.39; norms up to 2.0e+00
+    tanh      rate 0.5 clipped at 1: 0 of 5; loss 2.36 to 2.38; norms up to 2.0e+00
+    tanh      rate 5   not clipped : 0 of 5; loss 3.19 to 6.82; norms up to 2.0e+02
+    tanh      rate 5   clipped at 1: 0 of 5; loss 2.16 to 2.18; norms up to 7.2e+00
+    tanh      rate 50  not clipped : 0 of 5; loss 115.84 to 161.40; norms up to 5.5e+04
+    tanh      rate 50  clipped at 1: 0 of 5; loss 49.88 to 55.95; norms up to 3.9e+01
+
+An explosion of rectified units ends in a loss that isn't finite, one of tanh in a loss that is large and stays so. At a
+rate of 5 clipping is what lets tanh learn, and better than at 0.5. The post's character models are clipped in one step
+of a hundred, the reversers of ten digits and more almost all the time; there it costs the one without attention 0.06 of
+its forty digits.
 
 This script is longer than others because it has three measurements.
 

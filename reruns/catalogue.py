@@ -22,6 +22,7 @@ CHAPTERS = {
         "beyond.cells_table",
         "beyond.recall",
         "beyond.recall_why",
+        "beyond.explosions",
         "beyond.bidirectional",
     ],
     "Counting": ["corpus", "ngram", "kneser_ney", "beyond.hmm"],

@@ -11,7 +11,24 @@ is counted how often a digit is wrong after a digit that is wrong, and after dig
 may be the sequence's: one that is hard is hard at every digit. So a wrong digit is also put in the place of the first
 one that the decoder reads, and the later ones are compared with what it writes otherwise.
 
-    python -m beyond.teacher_forcing          not run at full length yet; about 12 min by the time of a step
+    python -m beyond.teacher_forcing          10 min
+
+Prints, for each length and model:
+
+    length 20, attention   , true digits, seed 0:     200 / 500;   82 s,  41 ms a step; 0.931, 0.953, 0.840
+    length 20, attention   , true digits, seed 1:     200 / 500;   83 s,  41 ms a step; 0.932, 0.961, 0.840
+    length 20, attention   , scheduled  , seed 0:     200 / 700;  112 s,  56 ms a step; 0.335, 0.449, 0.001
+    length 20, attention   , scheduled  , seed 1:     200 / 500;  112 s,  56 ms a step; 0.832, 0.909, 0.603
+    length 20, attention   , own digits , seed 0:     200 / 350;  110 s,  55 ms a step; 0.932, 0.938, 0.828
+    length 20, attention   , own digits , seed 1:     150 / 200;  110 s,  55 ms a step; 0.985, 0.985, 0.949
+
+These are steps until 50% / 90% of the digits are right, free-running; processor time; in the end digits right on its
+own digits and on the true ones, whole sequences right.
+
+Here teacher forcing isn't faster but in seconds: a step on own digits takes 1.3 to 1.5 times as long, and fewer of them
+are needed. What has practised on its own digits is right more often, too, and a wrong digit put in its way throws it
+off less. The true digit before tells the decoder little that the source doesn't: with other tasks it may be otherwise.
+Scheduled sampling ends worst where twenty digits are to be reversed.
 
 Own digits have to be written one by one before there is anything to learn from, without gradient; then all steps are
 computed at once, as with the true ones, because a choice among digits has no gradient. So a step on own digits costs

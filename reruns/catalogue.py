@@ -38,6 +38,7 @@ CHAPTERS = {
         "beyond.reverse_copy",
         "beyond.reverse_bahdanau",
         "beyond.reverse_mixed",
+        "beyond.teacher_forcing",
         "beyond.ctc",
         "beyond.ctc_digits",
     ],

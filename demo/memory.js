@@ -52,7 +52,7 @@ function memoryPanel() {
   /** The longest delay that was learned, and what is known of the next. */
   function reached({ delay, not_learned, budget_may_be_why }) {
     const longest = `the longest delay that most seeds learned is ${delay ? counted(delay, "step") : "none"}`;
-    if (not_learned === null) return `${longest}; no longer one was tried`;
+    if (not_learned === null) return `${longest}; none longer was tried`;
     const next = not_learned.toLocaleString("en");
     if (!budget_may_be_why.length) return `${longest}; ${next} isn’t learned`;
     return `${longest}; whether more training would do for ${next} can’t be told (${budget_may_be_why.join("; ")})`;

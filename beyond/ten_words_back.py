@@ -9,7 +9,20 @@ measured is how much probability moves, ½ Σ |p - q|, in the mean of 128 places
     HMM           16 states (beyond/hmm.py): what moves is what a step doesn't forget of which state it is in
     RNN, LSTM     charlm.py's, trained for 600 of its 3,000 steps
 
-    python -m beyond.ten_words_back          not run at full length yet; about 5 min by the time of a step
+    python -m beyond.ten_words_back          6 min
+
+Prints, first:
+
+    how much probability moves when the character d back is replaced: mean of the seeds
+    d                           1       2       4       8      16      32      59      64     128     256     586
+    Kneser–Ney, context 2   0.761   0.568       0       0       0       0       0       0       0       0       0
+    Kneser–Ney, context 5   0.833   0.674   0.379       0       0       0       0       0       0       0       0
+    HMM, 16 states          0.529   0.254   0.026   0.001   6e-07   5e-10       0       0       0       0       0
+    RNN                     0.738   0.525   0.264   0.059   0.010   2e-04   1e-05   2e-06   1e-09   4e-16   4e-16
+    LSTM                    0.712   0.487   0.213   0.048   0.008   0.001   2e-04   1e-04   3e-05   5e-07   3e-08
+
+Ten words are 59 characters, a hundred 586. What counts has nothing of so far back, nor have 16 states. The LSTM moves
+two parts in ten thousand, and some after a hundred words, where nothing moves in any other model.
 
 All odds are computed in float64, so that what moves little can be told from rounding. This script is a little longer
 than others because three kinds of model are trained and asked.
@@ -167,7 +180,7 @@ def by_model(found):
 def tell(found):
     models = by_model(found)
     yield "how much probability moves when the character d back is replaced: mean of the seeds"
-    yield "d            " + "".join(f"{distance:>9,}" for distance in next(iter(models.values())))
+    yield f"{'d':21}" + "".join(f"{distance:>8,}" for distance in next(iter(models.values())))
     for name, moved in models.items():
         yield f"{name:<21}" + "".join(told(fmean(seeds)) for seeds in moved.values())
     yield ""
@@ -176,7 +189,7 @@ def tell(found):
 
 
 def told(share):
-    return f"{0:>9}" if share == 0 else f"{share:9.1e}" if share < 1e-3 else f"{share:9.3f}"
+    return f"{0:>8}" if share == 0 else f"{share:8.0e}" if share < 1e-3 else f"{share:8.3f}"
 
 
 def draw(found):

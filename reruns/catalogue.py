@@ -25,7 +25,7 @@ CHAPTERS = {
         "beyond.explosions",
         "beyond.bidirectional",
     ],
-    "Counting": ["corpus", "ngram", "kneser_ney", "beyond.hmm"],
+    "Counting": ["corpus", "ngram", "kneser_ney", "beyond.hmm", "beyond.ten_words_back"],
     "Recurrent language models": ["char_models", "char_models_long", "beyond.evaluation", "beyond.gates_trained"],
     "The bottleneck, and attention": [
         "reverse",

@@ -16,7 +16,21 @@ itself. So it is trained as ctc_digits.py trains both ways, for twice as long, t
 parameters: how many frames after a digit's end does it write it (before: negative), and how many more mistakes does it
 make?
 
-    python -m beyond.latency          not run at full length yet; about 6 min by the time of a step
+    python -m beyond.latency          3 min
+
+Prints, first:
+
+    ms from the last frame to the transcript, one speaker, float32, cpu
+     digits  frames     CTC, one way   CTC, both ways        attention
+          3      58             0.07             0.61             1.09
+          6      91             0.07             0.88             1.73
+         12     184             0.08             1.65             3.30
+         24     378             0.08             3.35             7.23
+         48     879             0.08             7.40            17.45
+         96   1,657             0.10            13.85            41.83
+
+CTC that hears one way needs a tenth of a millisecond whatever came before, and writes a digit 6 to 8 frames before it
+ends, with some more mistakes: one label in a hundred is wrong, where it is three to seven in a thousand both ways.
 
 This script is longer than others because it measures time and waiting, of which the second takes training.
 

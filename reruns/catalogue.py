@@ -22,6 +22,7 @@ CHAPTERS = {
         "beyond.cells_table",
         "beyond.recall",
         "beyond.recall_why",
+        "beyond.recall_cut",
         "beyond.explosions",
         "beyond.bidirectional",
     ],
@@ -41,6 +42,7 @@ CHAPTERS = {
         "beyond.teacher_forcing",
         "beyond.ctc",
         "beyond.ctc_digits",
+        "beyond.latency",
     ],
     "Why Transformers won": [
         "parallel",
@@ -50,6 +52,7 @@ CHAPTERS = {
         "beyond.scan",
         "beyond.scan_lengths",
         "beyond.scan_models",
+        "beyond.course_table",
     ],
 }
 QUICK_SECONDS = 30  # of one core: what takes less is rerun without being asked for
@@ -85,9 +88,13 @@ class Entry:
 
     @cached_property
     def is_timed(self) -> bool:
-        """Whether times are its result: nothing may run beside it. A training's own seconds are told, not judged."""
+        """Whether it takes times, so that nothing may run beside it. A training's own seconds are told, not judged; and
+        what repeats times that others took is computed on no device.
+        """
         kinds = self.record["kinds"] if self.record else self.script().kinds
-        return any(kind.split()[0] == "timing" and not path.endswith("seconds") for path, kind in kinds.items())
+        return "device" in self.takes and any(
+            kind.split()[0] == "timing" and not path.endswith("seconds") for path, kind in kinds.items()
+        )
 
     @property
     def is_sweep(self) -> bool:

@@ -36,8 +36,8 @@ In the untrained networks most of what comes from fifty steps back didn't come t
 of 7 holds the forget gates at 0.999. The gates' own dependence is minor there: without it the gradient is 0.2 to 0.3 of
 its size away from the full one. It is the candidate that the course forgets, and its way leads through a matrix and two
 tanh. With a forget bias of 3 the gradient even grows from 10 steps to 50, which no product of forget gates can do. A
-little training on text makes the cell's part larger, 12 to 26 % where it was 0.6 to 2 %, but most still comes by the
-candidate; and the gates' part is minor no more, 0.6 to 0.95.
+little training on text makes the cell's part larger, 12 to 26 % where it was 0.6 to 2 %, but most still comes
+another way; and the gates' part is minor no more, 0.6 to 0.95.
 
 A little over 150 lines because a cell is written out twice, to be cut.
 

@@ -28,8 +28,8 @@ Prints, first:
 
 An explosion of rectified units ends in a loss that isn't finite, one of tanh in a loss that is large and stays so. At a
 rate of 5 clipping is what lets tanh learn, and better than at 0.5. The post's character models are clipped in one step
-of a hundred, the reversers of ten digits and more almost all the time; there it costs the one without attention 0.06 of
-its forty digits.
+of a hundred, the reversers of ten digits and more at least once in almost every hundredth of their training; at forty
+digits that costs the one without attention 0.06 of them.
 
 This script is longer than others because it has three measurements.
 
@@ -37,7 +37,6 @@ Sources: KnowML's course page "Sequence Modeling Pre-Transformer", section 4, fo
 (2013) for clipping; Le, Jaitly and Hinton (2015) for rectified units.
 """
 
-import math
 from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import fmean, median
@@ -124,11 +123,10 @@ def train_plain(config, checkpoint):
     generator = torch.Generator().manual_seed(config.seed)
     training = Descent(model, optimizer, loss_on, generator, config, checkpoint)
     losses, norms, ended = descended(training)
-    last = losses[-LAST:] or [math.nan]  # where not even the first loss was finite
     return {name: value for name, value in trainings.settings(config).items() if name not in ("text", "data")} | {
         "not_finite_at_step": ended,
-        "loss": fmean(last),
-        "largest_norm": max(norms, default=math.nan),
+        "loss": fmean(losses[-LAST:]),
+        "largest_norm": max(norms),
         "losses": losses,
         "norms": norms,
     }

@@ -1,43 +1,57 @@
-"""A plain RNN learns to hold one bit over delays from which no gradient reaches it. Does it need that gradient at all?
+"""A plain RNN tells a bit after delays from which no gradient reaches it. Does it need one, and does it hold the bit?
 
 In recall.py a plain RNN learns delays over which the gradient at the bit is 0 in float32, at a learning rate of 0.01.
 Here its gradient is cut on purpose: the steps before the last few count as constants, so that nothing of the bit's own
-gradient is left, whatever its size. And in a second control the recurrent weights stay as they were drawn.
+gradient is left, whatever its size. In two controls the recurrent weights stay as they were drawn, or as drawn but
+scaled to a spectral radius of 1.5. And an LSTM that starts at chrono biases stands beside them.
 
-    whole           as in recall.py
-    last 20 steps   the gradient of the 20 steps before the answer, no more: truncated backpropagation
-    last step       of one step
-    readout         only the readout is trained
+    whole                 as in recall.py
+    last 20 steps         the gradient of the 20 steps before the answer, no more: truncated backpropagation
+    last step             of one step
+    readout               only the readout is trained
+    readout, radius 1.5   the same, the recurrent weights scaled before
+    LSTM, chrono          whole
 
-Solved is as in recall.py, within 1,000 steps of 32 sequences.
+Solved is as in recall.py, within 1,000 steps of 32 sequences. Those that solve it are then asked one and two steps
+later than they were trained for. Who holds a bit still has it.
 
-    python -m beyond.recall_cut          2 min
+    python -m beyond.recall_cut          6 min
 
 Prints, all of it:
 
-    seeds of 5 that solved it (median of their steps), by the delay; the spectral radius of the
-    recurrent weights in the end, median of all
-                             20           40           80          160          320          640
-    whole               5 (100)      4 (188)      3 (200)      2 (225)      2 (588)      4 (275)
-    last 20 steps       4 (138)      2 (150)      3 (600)      4 (250)      4 (250)      4 (275)
-    last step           5 (150)      2 (388)      1 (300)      5 (375)      2 (312)      3 (100)
-    readout                   0            0            0            0            0            0
-    whole                  2.62         3.06         3.05         4.31         3.67         4.05
-    last 20 steps          2.47         2.61         3.66         3.36         2.98         3.71
-    last step              4.16         2.92         2.50         4.10         3.62         3.63
-    readout                0.59         0.59         0.59         0.59         0.59         0.59
+    seeds of 5 that solved it (median of their steps), by the delay
+                                  20          40          80         160         320         640
+    whole                    5 (100)     4 (188)     3 (200)     2 (225)     2 (588)     4 (275)
+    last 20 steps            4 (138)     2 (150)     3 (600)     4 (250)     4 (250)     4 (275)
+    last step                5 (150)     2 (388)     1 (300)     5 (375)     2 (312)     3 (100)
+    readout                        0           0           0           0           0           0
+    readout, radius 1.5       5 (75)      5 (75)     3 (550)      2 (88)      1 (75)     2 (100)
+    LSTM, chrono             5 (100)     5 (125)     5 (150)     5 (175)     5 (275)     5 (425)
+    of those that solved it: right at the delay they were trained for, one and two steps later (medians)
+    whole                 1.00 0.92 0.00  1.00 0.44 0.51  1.00 0.00 1.00  1.00 0.74 0.52  1.00 0.50 0.50  1.00 0.00 1.00
+    last 20 steps         1.00 0.50 0.25  1.00 0.42 0.24  1.00 0.00 1.00  1.00 0.01 0.24  1.00 0.51 0.24  1.00 0.00 1.00
+    last step             1.00 0.00 1.00  1.00 0.00 1.00  1.00 0.00 1.00  1.00 0.00 1.00  1.00 0.00 1.00  1.00 0.00 1.00
+    readout                            -               -               -               -               -               -
+    readout, radius 1.5   1.00 0.48 0.48  0.97 0.49 0.51  0.90 0.23 0.50  0.94 0.25 0.75  1.00 0.00 1.00  0.94 0.24 0.76
+    LSTM, chrono          1.00 1.00 1.00  1.00 1.00 1.00  1.00 1.00 1.00  1.00 1.00 1.00  1.00 1.00 1.00  1.00 1.00 1.00
+    the spectral radius in the end, lowest to highest: of those that solved it, of those that didn't
+    whole               2.24 to 5.24, 2.78 to 5.04
+    last 20 steps       2.28 to 7.65, 1.40 to 6.39
+    last step           1.40 to 6.09, 1.72 to 3.62
+    readout             none, 0.54 to 0.63
+    readout, radius 1.5 1.50 to 1.50, 1.50 to 1.50
 
-It doesn't need it. With the gradient of the last step alone about as many seeds learn to hold a bit for 640 steps as
-with all of it, about as soon. What holds the bit comes about without a signal from there: whatever else the weights are
-trained on, they grow, to a spectral radius of 2.5 and more. Then tanh gives the state places to stay in, which one is
-left to the first input, and the readout has only to tell them apart. At the radius of 0.59 that torch draws there is
-only one such place, and nothing for a readout to find.
+It needs no gradient from the bit. With that of the last step alone about as many seeds tell the bit after 640 steps as
+with all of it, and some do with no more than their recurrent weights scaled up. But they don't hold it. A step later
+most answer at random or, as those do that were trained on the last step, the opposite: their state oscillates, and the
+bit is the phase. So each tells it at the delay that it was trained for. The LSTM holds it: it is right a step later and
+two.
 
 Sources: as recall.py; Williams and Peng (1990) for truncated backpropagation; Jaeger (2001) for networks whose readout
 alone is trained.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import torch
@@ -47,8 +61,16 @@ from lab import plots, script, trainings
 from layers import cells, one_bit_training
 from layers.one_bit_training import LOOK, LOOK_SEED, LOOKED, SETTINGS, TEST_SEED, share_right, solved_at
 
-CELL, RATE, STEPS = "RNN", 0.01, 1000
-WAYS = {"whole": None, "last 20 steps": 20, "last step": 1, "readout": 0}  # steps that the gradient goes through
+RATE, STEPS = 0.01, 1000
+WAYS = {  # the cell, the steps that its gradient goes through (None: all), the spectral radius (None: as drawn)
+    "whole": ("RNN", None, None),
+    "last 20 steps": ("RNN", 20, None),
+    "last step": ("RNN", 1, None),
+    "readout": ("RNN", 0, None),
+    "readout, radius 1.5": ("RNN", 0, 1.5),
+    "LSTM, chrono": ("LSTM, chrono", None, None),
+}
+LATER = [0, 1, 2]  # steps after the delay that was trained for
 DELAYS = [20, 40, 80, 160, 320, 640]
 SEEDS = range(3, 8)  # recall.py's
 
@@ -85,9 +107,19 @@ class Cut(nn.Module):
         return self.model(x[-self.steps :], (h[-1:],))
 
 
+def radius(layer):
+    """The spectral radius of a plain cell's recurrent weights."""
+    return torch.linalg.eigvals(layer.weight_hh_l0.detach().cpu().double()).abs().max().item()
+
+
 def train(config, checkpoint):
     """One training, until it solves the task or its steps end, from its configuration to its record."""
-    model = Cut(one_bit_training.build(config), WAYS[config.way])
+    _, steps, scaled = WAYS[config.way]
+    model = Cut(one_bit_training.build(config), steps)
+    layer = model.model.layer
+    if scaled:
+        with torch.no_grad():
+            layer.weight_hh_l0.mul_(scaled / radius(layer))
     training = one_bit_training.descent(model, config, checkpoint)
     for step in training:
         if step % LOOK == 0:
@@ -95,21 +127,23 @@ def train(config, checkpoint):
             training.log(right=share_right(model, looked_at, config, LOOKED))
             if solved_at(training.curve["right"]):
                 break
-    fresh = torch.Generator().manual_seed(TEST_SEED + config.seed)
-    W = model.model.layer.weight_hh_l0.detach().cpu().double()
+    solved, fresh = solved_at(training.curve.get("right", [])), torch.Generator().manual_seed(TEST_SEED + config.seed)
+    later = [replace(config, delay=config.delay + more) for more in LATER]
+    right = [share_right(model, fresh, other, one_bit_training.TESTED) for other in later]
     return trainings.settings(config) | {
-        "solved_at": solved_at(training.curve.get("right", [])),
+        "solved_at": solved,
         "seconds": training.seconds,
-        "accuracy": share_right(model, fresh, config, one_bit_training.TESTED),
-        "spectral_radius": torch.linalg.eigvals(W).abs().max().item(),
+        "accuracy": right[0],
+        "right_later": right,
+        "spectral_radius": radius(layer) if config.cell == "RNN" else None,
     }
 
 
 def measure(arguments):
     steps = min(arguments.steps, STEPS)
     configs = [
-        Config(CELL, delay, seed, RATE, steps, device=arguments.device, way=way)
-        for way in WAYS
+        Config(cell, delay, seed, RATE, steps, device=arguments.device, way=way)
+        for way, (cell, *_) in WAYS.items()
         for delay in DELAYS
         for seed in SEEDS
     ]
@@ -117,14 +151,34 @@ def measure(arguments):
 
 
 def tell(found):
-    yield f"seeds of {len(SEEDS)} that solved it (median of their steps), by the delay; the spectral radius of the"
-    yield "recurrent weights in the end, median of all"
-    yield f"{'':14}" + "".join(f"{delay:>13,}" for delay in DELAYS)
+    yield f"seeds of {len(SEEDS)} that solved it (median of their steps), by the delay"
+    yield f"{'':20}" + "".join(f"{delay:>12,}" for delay in DELAYS)
     for way in WAYS:
-        yield f"{way:14}" + "".join(f"{told(runs_of(found, way, delay)):>13}" for delay in DELAYS)
+        yield f"{way:20}" + "".join(f"{told(runs_of(found, way, delay)):>12}" for delay in DELAYS)
+    yield "of those that solved it: right at the delay they were trained for, one and two steps later (medians)"
     for way in WAYS:
-        radii = [median(run["spectral_radius"] for run in runs_of(found, way, delay)) for delay in DELAYS]
-        yield f"{way:14}" + "".join(f"{radius:13.2f}" for radius in radii)
+        own = [solved(runs_of(found, way, delay)) for delay in DELAYS]
+        cells = (" ".join(f"{median(each):.2f}" for each in later(runs)) if runs else "-" for runs in own)
+        yield f"{way:20}" + "".join(f"{each:>16}" for each in cells)
+    yield "the spectral radius in the end, lowest to highest: of those that solved it, of those that didn't"
+    for way, (cell, *_) in WAYS.items():
+        if cell == "RNN":
+            own = [run for run in found["runs"] if run["way"] == way and "accuracy" in run]
+            parts = (solved(own), [run for run in own if not run["solved_at"]])
+            yield f"{way:20}" + ", ".join(span([run["spectral_radius"] for run in runs]) for runs in parts)
+
+
+def solved(runs):
+    return [run for run in runs if run["solved_at"]]
+
+
+def later(runs):
+    """The shares right at the delay and after it: a list of seeds each."""
+    return zip(*(run["right_later"] for run in runs), strict=True)
+
+
+def span(values):
+    return f"{min(values):.2f} to {max(values):.2f}" if values else "none"
 
 
 def runs_of(found, way, delay):
@@ -132,22 +186,29 @@ def runs_of(found, way, delay):
 
 
 def told(runs):
-    steps = [run["solved_at"] for run in runs if run["solved_at"]]
+    steps = [run["solved_at"] for run in solved(runs)]
     return f"{len(steps)} ({median(steps):,.0f})" if steps else "0"
 
 
 def draw(found):
-    """How many seeds solve it against the delay, each way."""
-    figure, axes = plots.subplots(size=(7.0, 4.4))
+    """How many seeds solve it against the delay, each way; and how many of their answers are right a step later."""
+    figure, (axes, after) = plots.subplots(1, 2, size=(11.0, 4.6))
     for number, way in enumerate(WAYS):
-        counts = [sum(bool(run["solved_at"]) for run in runs_of(found, way, delay)) for delay in DELAYS]
+        counts = [len(solved(runs_of(found, way, delay))) for delay in DELAYS]
         style = {"color": plots.COLOURS[number], "marker": plots.MARKERS[number], "linestyle": plots.DASHES[number]}
         axes.plot(DELAYS, counts, label=way, **style)
-    axes.set(xscale="log", xlabel="delay (steps)", ylabel=f"seeds of {len(SEEDS)} that solve it", ylim=(-0.3, 6.3))
-    axes.set_xticks(DELAYS, [f"{delay:,}" for delay in DELAYS], minor=False)
-    axes.minorticks_off()
-    axes.set_title("One bit, a plain RNN, by how far its gradient goes back")
-    axes.legend(ncols=2, loc="upper right")
+        for delay in DELAYS:
+            shares = [run["right_later"][1] for run in solved(runs_of(found, way, delay))]
+            after.plot([delay] * len(shares), shares, fillstyle="none", **(style | {"linestyle": ""}))
+    for panel in (axes, after):
+        panel.set(xscale="log", xlabel="delay (steps)")
+        panel.set_xticks(DELAYS, [f"{delay:,}" for delay in DELAYS], minor=False)
+        panel.minorticks_off()
+    axes.set(
+        ylabel=f"seeds of {len(SEEDS)} that solve it", ylim=(-0.3, 7.3), title="One bit, by how far the gradient goes"
+    )
+    axes.legend(ncols=2, loc="upper right", fontsize=8)
+    after.set(ylabel="share right one step later", ylim=(-0.03, 1.03), title="Asked a step later: each that solved it")
     return figure
 
 

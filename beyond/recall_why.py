@@ -40,8 +40,8 @@ Prints, after two lines of what stands where:
 
 It is noise that makes the LSTM slow, not a lack of gradient alone: about as little arrives in the plain RNN, which
 learns it. Without noise, with a tenth of it or with eight times as many sequences a step some rate serves the LSTM too.
-To remember is to contract, as Bengio and others proved: the RNN that is right in 1,000 of 1,000 sequences 80 steps
-later has no gradient of its answer left that float32 could hold. An LSTM whose gates stay open keeps 3 % or more.
+To remember for ten steps and more is to contract, as Bengio and others proved: the RNN that is right in 1,000 of 1,000
+sequences 80 steps later has no gradient of its answer left that float32 could hold. The LSTM keeps 3 % or more.
 
 Sources: as recall.py; Bengio, Simard and Frasconi, "Learning long-term dependencies with gradient descent is
 difficult" (1994).

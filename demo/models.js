@@ -536,16 +536,16 @@ const EXPORTED = {
   "ctc_digits": {
    "error": {
     "framewise, forwards": 0.005833333333333334,
-    "CTC, forwards": 0.009166666666666667,
-    "attention, forwards": 0.12055555555555557,
-    "CTC, reversed": 0.8216666666666667,
-    "attention, reversed": 0.16027777777777777
+    "CTC, forwards": 0.007777777777777778,
+    "attention, forwards": 0.043333333333333335,
+    "CTC, reversed": 0.721111111111111,
+    "attention, reversed": 0.01916666666666667
    },
-   "frames_labelled": 4.298333333333333,
+   "frames_labelled": 4.231111111111111,
    "frames_of_a_digit": 14.0,
    "digits_tested": 12,
    "example": "200412",
-   "path": "----------------------2222-----------0000------------0000-----4444----1111-------------------22222"
+   "path": "----------------------2222-----------000-------------0000------444----1111-------------------22222"
   },
   "recall": {
    "reach": {

@@ -84,7 +84,7 @@ def count(runs: list[dict]) -> str:
 
 
 @claim(
-    "A plain RNN can come apart, its loss no number any more, and clipping the gradient saves the same seed.",
+    "A plain RNN's loss can end in NaN, and clipping the gradient saves the same seed.",
     "explosions",
 )
 def clipping_saves(explosions):
@@ -165,7 +165,7 @@ def gates_are_minor(cell_path):
     return each(minor), f"the gates' part of the gradient 50 steps back, by its size: {figures}"
 
 
-def carried_by_the_cell(cell_path: dict, states: tuple[str, ...], steps: int) -> tuple[str, str]:
+def carried_by_the_cell(cell_path: dict, states: tuple[str, ...], steps: int, most: float = 0.5) -> tuple[str, str]:
     """At least half of what arrives from so many steps back comes along c_t = f_t c_{t-1}, or h_t = u_t h_{t-1}."""
     shares = {
         f"{name}, {state}": back(p, "cell alone", steps) / back(p, "full", steps)
@@ -173,15 +173,17 @@ def carried_by_the_cell(cell_path: dict, states: tuple[str, ...], steps: int) ->
         for name, p in of_paths(cell_path, state).items()
     }
     figures = ", ".join(f"{name} {share:.3g}" for name, share in shares.items())
-    return each([share > 0.5 for share in shares.values()]), f"the share of the cell alone, {steps} back: {figures}"
+    return each([share > most for share in shares.values()]), f"the share of the cell alone, {steps} back: {figures}"
 
 
 @claim(
     "∂C_t/∂C_{t-1} ≈ f_t, just the forget gate: so it is over one step.", "cell_path", source=COURSE, where="course 5.2"
 )
 def the_cell_carries_one_step(cell_path):
-    """The input two steps back: one step lies between the cell that has read it and the last."""
-    return carried_by_the_cell(cell_path, ("untrained", "trained"), 2)
+    """The input two steps back: one step lies between the cell that has read it and the last. Nine tenths are meant by
+    "≈", which was a half until the figures were seen: that would have held with 0.62.
+    """
+    return carried_by_the_cell(cell_path, ("untrained", "trained"), 2, most=0.9)
 
 
 @claim(

@@ -19,7 +19,7 @@ def plain_gives_up(recall):
     reach = reach_of(recall, "RNN")
     right = reach["delay"] in (10, 20) and is_told(reach)
     wrong = reach["delay"] > 20 or (reach["delay"] < 10 and is_told(reach))
-    return decided(right, wrong), reaches(recall, "RNN"), f"one bit learned over {reach['delay']:,} steps"
+    return decided(right, wrong), reaches(recall, "RNN"), f"one bit told {reach['delay']:,} steps later"
 
 
 @claim(
@@ -83,9 +83,26 @@ def bit_needs_its_gradient(recall_cut):
     most = [key for key, seeds in solved.items() if 2 * sum(seeds) > len(seeds)]
     whole = [delay for way, delay in most if way == "whole"]
     cut = {key: seeds for key, seeds in solved.items() if key[0].startswith("last") and key[1] in whole}
-    figures = "; ".join(f"{way}, delay {delay} {sum(seeds)} of {len(seeds)}" for (way, delay), seeds in cut.items())
+    told = {key: seeds for key, seeds in solved.items() if key in cut or (key in most and key[0].startswith("last"))}
+    figures = "; ".join(f"{way}, delay {delay} {sum(seeds)} of {len(seeds)}" for (way, delay), seeds in told.items())
     refuted = any(way.startswith("last") for way, _ in most)
     return decided(bool(cut) and not any(map(any, cut.values())), refuted), f"seeds that solve it: {figures}"
+
+
+@claim("A plain RNN that has learned to tell a bit after a delay holds that bit.", "recall_cut")
+def plain_holds_its_bit(recall_cut):
+    """Then it has it one and two steps later: nine of ten answers are right, as an LSTM's are. Refuted where most of
+    those that solved a delay of 40 or more have fewer. Written when eighteen such networks had been looked at.
+    """
+    right = {"whole": [], "LSTM, chrono": []}
+    for run in recall_cut["runs"]:
+        if run["way"] in right and run["delay"] >= 40 and run.get("solved_at"):
+            right[run["way"]].append(min(run["right_later"][1:]))
+    plain, control = ([share >= SOLVED for share in own] for own in right.values())
+    figures = ", ".join(f"{way} {sum(s >= SOLVED for s in own)} of {len(own)}" for way, own in right.items())
+    held = 2 * sum(plain) > len(plain)
+    verdict = decided(bool(plain) and held, bool(plain) and not held and all(control) and bool(control))
+    return verdict, f"networks that are right one and two steps later, too: {figures}"
 
 
 @claim("The network can learn to keep the highway open.", "recall", source=COURSE, where="course 5.4")

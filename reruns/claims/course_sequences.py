@@ -82,7 +82,7 @@ def forcing_is_faster(teacher_forcing):
 
 
 @claim(
-    "Under teacher forcing a decoder is easier to compute in parallel across timesteps.",
+    "Under teacher forcing a decoder's states can be computed in parallel across timesteps.",
     "cells_table",
     source=COURSE,
     where="course 7.2",
@@ -97,7 +97,10 @@ def forcing_is_parallel(cells_table):
     return each([own < length for own in cells]), f"{told} in a Transformer"
 
 
-@claim("Teacher forcing makes a step of training cheaper: nothing has to be written first.", "teacher_forcing")
+@claim(
+    "Teacher forcing makes a step of training cheaper: nothing has to be written first.",
+    "teacher_forcing",
+)
 def forcing_spares_the_writing(teacher_forcing):
     pairs = [[ways[way]["seconds"] / ways[way]["steps"] for way in (FORCED, OWN)] for ways in by_way(teacher_forcing)]
     figures = ", ".join(f"{1000 * forced:.0f} and {1000 * own:.0f}" for forced, own in pairs)

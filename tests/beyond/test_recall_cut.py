@@ -1,5 +1,7 @@
 """Holding a bit without its gradient (beyond/recall_cut.py): what is cut, and what isn't."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from commands import record_of
@@ -16,10 +18,10 @@ def model_and_input(delay=30):
     return one_bit_training.build(config), sequences(torch.Generator().manual_seed(1), delay, 4)[0]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_what_is_cut_changes_no_answer(way):
+@pytest.mark.parametrize("steps", [None, 20, 1, 0])
+def test_what_is_cut_changes_no_answer(steps):
     model, x = model_and_input()
-    assert torch.allclose(Cut(model, WAYS[way])(x), model(x), atol=1e-6)
+    assert torch.allclose(Cut(model, steps)(x), model(x), atol=1e-6)
 
 
 def test_of_the_last_step_the_gradient_is_that_of_one_step_by_hand():
@@ -41,8 +43,27 @@ def test_nothing_of_the_bit_s_gradient_is_left_and_whole_has_it():
 
 def test_of_the_readout_alone_the_recurrent_weights_stay():
     config = Config("RNN", 5, 0, 0.01, 3, way="readout")
-    radius = torch.linalg.eigvals(one_bit_training.build(config).layer.weight_hh_l0.detach().double()).abs().max()
-    assert recall_cut.train(config, Checkpoint())["spectral_radius"] == radius.item()
+    drawn = torch.linalg.eigvals(one_bit_training.build(config).layer.weight_hh_l0.detach().double()).abs().max()
+    assert recall_cut.train(config, Checkpoint())["spectral_radius"] == drawn.item()
+    scaled = recall_cut.train(replace(config, way="readout, radius 1.5"), Checkpoint())
+    assert scaled["spectral_radius"] == pytest.approx(1.5)
+
+
+def test_who_holds_a_bit_has_it_a_step_later_and_an_oscillation_has_not(monkeypatch):
+    """h' = -5 h in a tanh unit that starts at ±: its sign says the bit at even delays, and its opposite at odd ones."""
+    config = Config("RNN", 20, 0, 0.01, 1, noise=0.0, way="whole")
+    model = one_bit_training.build(replace(config, width=1))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.layer.weight_ih_l0[:], model.layer.bias_ih_l0[:] = 2.0, 0.0
+        model.layer.weight_hh_l0[:], model.readout.weight[:] = -5.0, 1.0
+        model.layer.bias_hh_l0[:] = -1e-3  # a bit of 0 starts just below 0
+    monkeypatch.setattr(one_bit_training, "build", lambda config: model)
+    monkeypatch.setattr(one_bit_training, "TESTED", 100)
+    monkeypatch.setattr(recall_cut, "STEPS", 1)
+    right = recall_cut.train(replace(config, learning_rate=0.0), Checkpoint())["right_later"]
+    assert right == [1.0, 0.0, 1.0]
 
 
 def test_the_command_tells_each_way_at_each_delay(tmp_path, in_this_process, monkeypatch):
@@ -53,5 +74,5 @@ def test_the_command_tells_each_way_at_each_delay(tmp_path, in_this_process, mon
     assert len(saved["results"]["runs"]) == 2 * 2 * len(WAYS)
     solved = [run for run in saved["results"]["runs"] if run["way"] == "whole" and run["delay"] == 2]
     steps = sorted(run["solved_at"] for run in solved)
-    assert f"{'whole':14}{f'2 ({sum(steps) / 2:,.0f})':>13}" in saved["printed"][3]
+    assert saved["printed"][2].startswith(f"{'whole':20}{f'2 ({sum(steps) / 2:,.0f})':>12}")
     assert (tmp_path / "recall_cut.png").exists()

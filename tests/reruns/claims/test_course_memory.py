@@ -114,6 +114,14 @@ CUT = {
         ]
     }
 }
+LATER = {
+    "recall_cut": {
+        "runs": [
+            {"way": way, "delay": 40, "solved_at": 100, "right_later": [1.0, 0.95, 0.95]}
+            for way in ("whole", "LSTM, chrono")
+        ]
+    }
+}
 BIASED = ("LSTM, forget bias 3", "LSTM, chrono", "GRU, chrono")
 
 CASES = {
@@ -133,6 +141,12 @@ CASES = {
         named=[("recall_cut", ("runs", n, "solved_at"), 100) for n in (1, 2)]
         + [("recall_cut", ("runs", 0, "solved_at"), None)],
         fails=[("recall_cut", ("runs", 1, "solved_at"), 100)],
+        undecided=[("recall_cut", ("runs", 0, "solved_at"), None)],
+    ),
+    "plain_holds_its_bit": Case(
+        LATER,
+        named=[("recall_cut", ("runs", 0, "right_later", 1), 0.0), ("recall_cut", ("runs", 0, "solved_at"), None)],
+        fails=[("recall_cut", ("runs", 0, "right_later", 2), 0.0)],
         undecided=[("recall_cut", ("runs", 0, "solved_at"), None)],
     ),
     "no_signal_no_learning": Case(

@@ -52,7 +52,7 @@ TRAININGS = {
     },
     "gates_trained on text": (gates_trained, charlm.Config("LSTM", 0, "", steps=2, hidden=8)),
     "gates_trained on bits": (gates_trained, one_bit_training.Config("GRU", 5, 0, 0.001, 2)),
-    **{f"{' '.join(case)}": (ctc_digits, ctc_digits.Config(*case, 0, epochs=1)) for case in ctc_digits.CASES},
+    **{model: (ctc_digits, ctc_digits.Config(model, "forwards", 0, epochs=1)) for model in ctc_digits.MODELS},
     "teacher forcing": (teacher_forcing, teacher_forcing.Config(4, True, "scheduled", 0, 2)),
     "explosions, plain": (explosions, explosions.Plain("tanh", 0.5, 1.0, 0, "", "", 2)),
     "explosions, characters": (explosions, charlm.Config("RNN", 0, "", steps=2, hidden=8)),

@@ -544,6 +544,7 @@ def test_the_state_rolls_forward_and_the_gradient_comes_back(clocked_page):
     assert lit == sorted(lit, reverse=True) and lit[0] >= 58 and len(set(lit)) > 50
 
 
+@pytest.mark.slow
 def test_60_tokens_leave_time_for_60_frames_a_second(moving_page):
     """What a frame costs in processor time, styles, layout and painting included; a machine may show fewer."""
     assert moving_page.locator("#signal-tokens .token").count() == 60

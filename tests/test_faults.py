@@ -215,7 +215,7 @@ def test_a_model_that_is_saved(fault, most, ended, tmp_path, write_corpus):
         assert_whole_or_absent(found[2:], old[2:], new[2:])
 
 
-@pytest.mark.parametrize("mode", ["--report", "--redraw"])
+@pytest.mark.parametrize("mode", ["--report", pytest.param("--redraw", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_made_from_results(fault, most, mode, ended, tmp_path):
     out = tmp_path / "out"

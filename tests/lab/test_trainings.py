@@ -458,7 +458,7 @@ def test_a_dask_worker_killed_in_the_middle_loses_nothing(start_cluster, tmp_pat
     assert toy.saved() == expected
 
 
-@pytest.mark.parametrize("what", ["code", "torch"])
+@pytest.mark.parametrize("what", ["code", pytest.param("torch", marks=pytest.mark.slow)])
 def test_a_worker_that_has_other_code_or_another_torch_trains_nothing(start_cluster, tmp_path, what):
     """It stands in a copy of its own: with an edited module far below the script, or with another version of torch."""
     there = tmp_path / "there"

@@ -198,11 +198,20 @@ def test_nor_do_many(module, fuzzed, things, capsys):
 
 
 def test_arguments_are_refused_and_accepted(fuzzed, things, capsys):
-    """The fuzzer itself: it tells one from the other, and a wait for a pipe from computing."""
+    """The fuzzer itself: it tells one from the other."""
     assert fuzzed("charlm", ["GRU", "0", "--data", str(things / "text")]) is None
     assert fuzzed("charlm", ["GRU", "--data", str(things / "text")]) == 2
     assert fuzzed("charlm", ["--load", str(things / "model.pt"), "--data", str(things / "text")]) == 0
-    with pytest.MonkeyPatch.context() as patched, pytest.raises(AssertionError, match="waits for a file"):
-        patched.setattr(charlm, "measure", lambda _: (things / "pipe").read_bytes())
+
+
+def test_a_wait_for_a_pipe_is_told_from_computing(fuzzed, things, monkeypatch):
+    """However busy the machine is: the moment begins with the wait."""
+
+    def read(_):
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.01)
+        (things / "pipe").read_bytes()
+
+    monkeypatch.setattr(sys.modules[__name__], "MOMENT", 600)
+    monkeypatch.setattr(charlm, "measure", read)
+    with pytest.raises(AssertionError, match="waits for a file"):
         fuzzed("charlm", ["GRU", "0"])
-    capsys.readouterr()

@@ -298,7 +298,9 @@ def draw(found):
 
 
 def options(parser):
-    parser.add_argument("--steps", type=script.positive_int, default=CHAR_STEPS, metavar="N", help="of each training")
+    parser.add_argument(
+        "--steps", type=script.positive_int, default=CHAR_STEPS, metavar="N", help="of each training, at most"
+    )
     corpus.add_argument(parser)
     parser.add_jobs()
     parser.add_device()

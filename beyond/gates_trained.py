@@ -44,11 +44,11 @@ import corpus
 from lab import devices, plots, script, trainings
 from lab.errors import UserError
 from layers import cells, char_files, char_rnn, one_bit, one_bit_training
+from layers.one_bit_training import FIRST_EDITION
 
 SEEDS = range(3)
 TEXT_STEPS = 500  # of the character models; the post's take 3,000
 DELAY = 20  # steps, of the one-bit models
-BITS = {"learning_rate": 0.001, "steps": 600, "batch": 64, "stops": False}  # how they are trained
 TEXT_CELLS = ["RNN", "GRU", "LSTM"]
 BIT_CELLS = ["RNN", "GRU", "LSTM", "LSTM, forget bias 1", "LSTM, forget bias 3"]
 STEPS_BACK = [1, 10, 25, 50]
@@ -74,21 +74,11 @@ def gradient_sizes(layer, x):
     return gradient.cpu().double().norm(dim=2).flip(0).median(dim=1).values  # (time,)
 
 
-@torch.no_grad()
-def keeping_gate(layer, x):
-    """The values of the gate that keeps at every step: (time, batch, hidden)."""
-    h, _ = cells.run(layer, x)
-    before = torch.cat([torch.zeros_like(h[:1]), h[:-1]])
-    rows = cells.keeping_gate(layer)
-    from_input = nn.functional.linear(x, layer.weight_ih_l0[rows], layer.bias_ih_l0[rows])
-    return torch.sigmoid(from_input + nn.functional.linear(before, layer.weight_hh_l0[rows], layer.bias_hh_l0[rows]))
-
-
 def look(layer, x):
     """All that is measured of a layer."""
     seen = {"gradient": gradient_sizes(layer, x)[: max(STEPS_BACK)].tolist()}
     if isinstance(layer, GATED):
-        gate = keeping_gate(layer, x).flatten().sort().values
+        gate = one_bit.keeping_gate(layer, x).flatten().sort().values
         seen["gate"] = [gate[round(share * (len(gate) - 1))].item() for share in QUANTILES]
     return seen
 
@@ -142,7 +132,9 @@ def measure(arguments):
     else:
         where["device"] = device = arguments.device
         on_text = [charlm.Config(c, seed, steps=arguments.steps, **where) for c in TEXT_CELLS for seed in SEEDS]
-        on_bits = [one_bit_training.Config(c, DELAY, seed, **BITS, device=device) for c in BIT_CELLS for seed in SEEDS]
+        on_bits = [
+            one_bit_training.Config(c, DELAY, seed, **FIRST_EDITION, device=device) for c in BIT_CELLS for seed in SEEDS
+        ]
         tasks = [f"{arguments.steps:,} steps of text"] * len(on_text) + [f"one bit, {DELAY} steps"] * len(on_bits)
         records = trainings.run(train, on_text + on_bits, arguments)
         runs = [{"task": task} | what_was_seen(record) for task, record in zip(tasks, records, strict=True)]

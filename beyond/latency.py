@@ -297,7 +297,9 @@ def draw(found):
 
 
 def options(parser):
-    parser.add_argument("--steps", type=script.positive_int, default=STEPS, metavar="N", help="of each training")
+    parser.add_argument(
+        "--steps", type=script.positive_int, default=STEPS, metavar="N", help="of each training, at most"
+    )
     parser.add_jobs()
     parser.add_device()
 

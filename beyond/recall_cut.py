@@ -43,9 +43,9 @@ Prints, all of it:
 
 It needs no gradient from the bit. With that of the last step alone about as many seeds tell the bit after 640 steps as
 with all of it, and some do with no more than their recurrent weights scaled up. But they don't hold it. A step later
-most answer at random or, as those do that were trained on the last step, the opposite: their state oscillates, and the
-bit is the phase. So each tells it at the delay that it was trained for. The LSTM holds it: it is right a step later and
-two.
+most of them answer at random or the opposite, and two steps later some are right again, as an oscillation would be that
+has the bit for its phase. So each tells it at the delay that it was trained for. The LSTM holds it: it is right a step
+later and two.
 
 Sources: as recall.py; Williams and Peng (1990) for truncated backpropagation; Jaeger (2001) for networks whose readout
 alone is trained.

@@ -55,7 +55,7 @@ from beyond.recall import RATES, SEEDS, briefly, solved
 from lab import devices, plots, script, trainings
 from layers import one_bit_training
 from layers.one_bit import NOISE, gradient_at_first_state, sequences
-from layers.one_bit_training import BATCH, SETTINGS, TEST_SEED, Config
+from layers.one_bit_training import BATCH, FIRST_EDITION, SETTINGS, TEST_SEED, Config
 
 DELAY, STEPS = 20, 6000
 TRIED = 2  # seeds at each rate
@@ -70,7 +70,6 @@ CASES = {  # the cell, and what differs from recall.py
 }
 ROBUST, ROBUST_DELAYS, ROBUST_SEEDS = ["RNN, identity", "LSTM, forget bias 3"], [5, 10, 20, 40, 80], 3
 EVERY = 25  # steps between points of their curves
-ROBUST_SETTINGS = {"learning_rate": 0.001, "steps": 600, "batch": 64, "stops": False}  # recall.py's first edition
 UNDERFLOW = 1e-46  # where the figure shows a gradient that float32 can't hold
 
 KINDS = {"*": "trained"}
@@ -116,7 +115,7 @@ def measure(arguments):
         for seed in SEEDS[:TRIED]
     ]
     robust = [
-        Config(cell, delay, seed, device=arguments.device, **ROBUST_SETTINGS)
+        Config(cell, delay, seed, device=arguments.device, **FIRST_EDITION)
         for cell in ROBUST
         for delay in ROBUST_DELAYS
         for seed in SEEDS[:ROBUST_SEEDS]
@@ -162,7 +161,7 @@ def tell(found):
                 told += "; {:.2f} -> {:.2f}".format(*medians(runs, "kept_before", "kept_after"))
             yield told
     yield ""
-    yield f"{ROBUST_SETTINGS['steps']} steps: right; gradient at h_1 before -> after training, the logit's; the loss's"
+    yield f"{FIRST_EDITION['steps']} steps: right; gradient at h_1 before -> after training, the logit's; the loss's"
     for cell in ROBUST:
         for delay in ROBUST_DELAYS:
             if runs := robust_of(found, cell, delay):

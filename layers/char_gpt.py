@@ -72,15 +72,14 @@ class GPT(nn.Module):
         self.window = window
         self.embedding = nn.Embedding(vocabulary, size.width)
         self.dropout = WindowDropout(dropout)
-        self.blocks = nn.ModuleList(Block(size.width, size.heads) for _ in range(size.blocks))
+        self.blocks = nn.ModuleList(Block(size.width, size.heads, self.dropout) for _ in range(size.blocks))
         self.norm, self.linear = nn.LayerNorm(size.width), nn.Linear(size.width, vocabulary)
         self.start()
 
     def start(self):
-        """The weights that aren't left as torch draws them, and the blocks' dropout."""
+        """The weights that aren't left as torch draws them."""
         nn.init.normal_(self.embedding.weight, std=EMBEDDED)
         for block in self.blocks:
-            block.dropout = self.dropout
             for last in block.attention.output.weight, block.narrow.weight, block.narrow.bias:
                 nn.init.zeros_(last)
 

@@ -185,17 +185,21 @@ def spread_gate_biases(layer, delay):
 
 
 @torch.no_grad()
+def keeping_gate(layer, x):
+    """The values of the gate that keeps at every step of a GRU or an LSTM: (time, batch, hidden)."""
+    h, _ = cells.run(layer, x)
+    before = torch.cat([torch.zeros_like(h[:1]), h[:-1]])
+    rows = cells.keeping_gate(layer)
+    from_input = nn.functional.linear(x, layer.weight_ih_l0[rows], layer.bias_ih_l0[rows])
+    return torch.sigmoid(from_input + nn.functional.linear(before, layer.weight_hh_l0[rows], layer.bias_hh_l0[rows]))
+
+
 def kept(model, x):
     """The mean value of the gate that keeps, while a GRU or an LSTM reads x; None of other models."""
     layer = getattr(model, "layer", None)
     if not isinstance(layer, nn.GRU | nn.LSTM):
         return None
-    rows = cells.keeping_gate(layer)
-    h, _ = cells.run(layer, x)
-    before = torch.cat([torch.zeros_like(h[:1]), h[:-1]])
-    from_input = nn.functional.linear(x, layer.weight_ih_l0[rows], layer.bias_ih_l0[rows])
-    from_state = nn.functional.linear(before, layer.weight_hh_l0[rows], layer.bias_hh_l0[rows])
-    return torch.sigmoid(from_input + from_state).mean().item()
+    return keeping_gate(layer, x).mean().item()
 
 
 def gradient_at_first_state(model, x, bit):

@@ -19,6 +19,7 @@ BATCH, WIDTH = 32, 32  # sequences a step, units
 CLIP = 1.0  # largest norm of the gradient
 LOOK, LOOKED, ENOUGH, IN_A_ROW = 25, 100, 0.9, 3  # steps between looks, sequences, their share right, looks
 POINT = 10  # looks between two points of the gradient's curve
+FIRST_EDITION = {"learning_rate": 0.001, "steps": 600, "batch": 64, "stops": False}  # what recall.py gave all models
 TESTED, CHUNK = 1000, 100  # fresh sequences for each model; how many of them at once
 LOOK_SEED, TEST_SEED = 1000, 2000  # added to a training's own, for sequences that it isn't trained on
 

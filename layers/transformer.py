@@ -84,14 +84,14 @@ def shares(q, k, begin=0):
 
 
 class Block(nn.Module):
-    """Attention, then a feed-forward part, each added to what it reads. ``dropout`` drops of what is added."""
+    """Attention, then a feed-forward part, each added to what it reads; ``dropout`` drops of what is added."""
 
-    def __init__(self, width: int, heads: int, dropout: float = 0.0):
+    def __init__(self, width: int, heads: int, dropout: nn.Module | None = None):
         super().__init__()
         self.before_attention, self.attention = nn.LayerNorm(width), Attention(width, heads)
         self.before_feed_forward = nn.LayerNorm(width)
         self.widen, self.narrow = nn.Linear(width, WIDENING * width), nn.Linear(WIDENING * width, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = dropout or nn.Identity()
 
     def forward(self, x):
         """(batch, time, width) from the same."""

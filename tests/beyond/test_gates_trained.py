@@ -44,7 +44,7 @@ def test_the_gate_that_keeps_is_the_second_one_computed_step_by_step():
         layer, cell = kind(3, 5), cell_kind(3, 5)
         cell.load_state_dict({name.removesuffix("_l0"): value for name, value in layer.state_dict().items()})
         state = None
-        found = gates_trained.keeping_gate(layer, x)
+        found = one_bit.keeping_gate(layer, x)
         for t in range(6):
             h = torch.zeros(4, 5) if state is None else state[0] if kind is nn.LSTM else state
             arguments = cell.weight_ih @ x[t].T + cell.bias_ih[:, None] + cell.weight_hh @ h.T + cell.bias_hh[:, None]

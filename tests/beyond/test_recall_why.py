@@ -61,7 +61,7 @@ def test_the_command_trains_what_it_tells(tmp_path, in_this_process, monkeypatch
     monkeypatch.setattr(one_bit_training, "TESTED", 100)
     monkeypatch.setattr(recall_why, "CASES", {"LSTM": ("LSTM", {})})
     monkeypatch.setattr(recall_why, "ROBUST_DELAYS", [5])
-    monkeypatch.setitem(recall_why.ROBUST_SETTINGS, "steps", 10)
+    monkeypatch.setitem(recall_why.FIRST_EDITION, "steps", 10)
     saved = record_of(recall_why, tmp_path, "--steps", "2")
     assert len(saved["results"]["runs"]) == 6 and len(saved["results"]["robust"]) == 6
     assert saved["printed"][-1].startswith("LSTM, forget bias 3 delay   5: ") and (tmp_path / "recall_why.png").exists()

@@ -1,8 +1,8 @@
 """Every experiment, by the chapter of the post that it belongs to, and what its saved results say about it.
 
-A new experiment is a script, a line in CHAPTERS and a row in README.md. How long it takes, whether it reads the text
-and whether anything may run beside it is known from what it saved; before it has, its module is asked. One that looks
-at what others have saved names them in a constant READS, so that a rerun starts it when they have ended.
+A new experiment is a script, a line in CHAPTERS and a row in beyond/README.md. How long it takes, whether it reads the
+text and whether anything may run beside it is known from what it saved; before it has, its module is asked. One that
+looks at what others have saved names them in a constant READS, so that a rerun starts it when they have ended.
 """
 
 import ast

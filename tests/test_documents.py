@@ -13,7 +13,9 @@ import rerun
 from lab import script, sources
 from reruns import catalogue
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README, BEYOND, BENCHMARKS = (
+    (ROOT / folder / "README.md").read_text(encoding="utf-8") for folder in ("", "beyond", "benchmarks")
+)
 ENTRIES = catalogue.entries()
 FOLDERS = {"": "", "beyond": "beyond.", "benchmarks": "benchmarks."}
 MODULES = [
@@ -22,7 +24,7 @@ MODULES = [
     for path in sorted((ROOT / folder).glob("*.py"))
     if path.stem not in ("__init__", "rerun")
 ]
-ROWS = dict(re.findall(r"^\| `([\w/]+)\.py` \| (.*) \|$", README, re.MULTILINE))
+ROWS = dict(re.findall(r"^\| `([\w/]+)\.py` \| (.*) \|$", README + BEYOND + BENCHMARKS, re.MULTILINE))
 SLACK = 1.5  # between a time that is told and the one that was measured: machines are never quite free
 START_UP = 3.0  # seconds: importing torch and drawing the figure are told, but happen outside what is measured
 
@@ -60,13 +62,15 @@ def test_two_commands_do_all_the_set_up():
     assert command_after("test command") == f"{set_up} '.[test]' && .venv/bin/pytest -n auto"
 
 
-def test_the_tables_follow_the_chapters_with_a_row_for_each_experiment():
-    headings = re.findall(r"^### (.*)$", README, re.MULTILINE)
-    assert headings == list(catalogue.CHAPTERS)
+@pytest.mark.parametrize("page, level, of_the_post", [(README, "###", True), (BEYOND, "##", False)])
+def test_the_tables_follow_the_chapters_with_a_row_for_each_experiment(page, level, of_the_post):
+    headings = re.findall(rf"^{level} (.*)$", page, re.MULTILINE)
+    assert headings == [*catalogue.CHAPTERS, *["Beyond the post"] * of_the_post]
     for heading, modules in catalogue.CHAPTERS.items():
-        table = README.partition(f"### {heading}\n")[2].partition("\n#")[0]
+        table = page.partition(f"{level} {heading}\n")[2].partition("\n#")[0]
         rows = re.findall(r"^\| `([\w/]+)\.py` ", table, re.MULTILINE)
-        assert [row.replace("/", ".") for row in rows] == modules
+        expected = [module for module in modules if module.startswith("beyond.") != of_the_post]
+        assert [row.replace("/", ".") for row in rows] == expected
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -84,6 +88,11 @@ def test_a_benchmark_s_result_was_printed_by_it(module):
     _what, headline = ROWS[module.replace(".", "/")].split(" | ")
     (quote,) = re.findall(r"`([^`]+)`", headline)
     assert quote in saved_text(module.replace("benchmarks.", "benchmark_"))
+
+
+def test_the_readme_says_how_fast_the_whole_post_is():
+    (quote,) = re.findall(r"`(the whole post [^`]+)`", README)
+    assert quote in saved_text("benchmark_post")
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -128,7 +137,7 @@ def test_a_command_that_the_readme_shows_is_accepted(command):
     assert_helps(script.experiment(import_module(module)).parser().parse_args, arguments)
 
 
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "data").glob("*.md"), *(ROOT / "outputs").glob("*.md")]
+PAGES = [path for folder in ("", "beyond", "benchmarks", "data", "outputs") for path in (ROOT / folder).glob("*.md")]
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -149,7 +158,7 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_no_path_that_the_readme_names_is_missing():
-    for path in re.findall(r"`([\w/]+(?:\.\w+|/))`", README):
+def test_no_path_that_a_readme_names_is_missing():
+    for path in re.findall(r"`([\w/]+(?:\.\w+|/))`", README + BEYOND + BENCHMARKS):
         if "NAME" not in path and not path.startswith("my-text"):
             assert (ROOT / path).exists(), path

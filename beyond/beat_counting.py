@@ -52,7 +52,7 @@ LEARNING_SEED = 0  # of the trainings that are also scored while they learn
 AIMS = {"a recurrent model": 2.36, "a GPT": 2.30, "the best mixture": 2.15}
 COUNTING, ON_ALL = "modified Kneser–Ney", "on all training posts"
 POSTS, WIDEST, OF_GPT = "LSTM, as in the post", "LSTM, regularised, wide", "GPT, regularised"
-REGULARISED = {"learning_rate": 2e-3, "steps": 2400}
+REGULARISED = {"learning_rate": 8e-3, "steps": 2400}
 ROWS = {
     POSTS: {"hidden": 256, "batch": 64, "steps": 2400, "decay": 0.01, "cosine": False, "cost": 0.18},
     "LSTM, regularised": REGULARISED | {"hidden": 256, "dropout": 0.3, "weight_dropout": 0.3, "cost": 0.10},

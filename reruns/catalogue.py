@@ -53,6 +53,7 @@ CHAPTERS = {
         "beyond.scan_lengths",
         "beyond.scan_models",
         "beyond.course_table",
+        "beyond.beat_counting_settings",
     ],
 }
 QUICK_SECONDS = 30  # of one core: what takes less is rerun without being asked for

@@ -1,4 +1,4 @@
-"""Three recurrent cells as character models, three seeds each: gates pay, all overfit, and counting is hard to beat.
+"""Three recurrent cells as character models, three seeds each: all overfit, and counting is hard to beat.
 
 The post could only say that after 3,000 steps its models were past their best. The learning curves, estimated at thirty
 points of each training, say where the best was: the weights of the lowest point are kept and judged as exactly as the

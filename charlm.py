@@ -10,7 +10,7 @@ validation text are kept: --save writes them, and --sample writes from them.
     python charlm.py GRU 1 500 --save gru.pt
     python charlm.py --load gru.pt --sample 300 --prompt "A gate" --temperature 0.5
 
-A step takes about 50 ms with RNN, 120 with GRU and 140 with LSTM on one core of the reference machine. char_models.py
+A step takes about 50 ms with RNN, 130 with GRU and 165 with LSTM on one core of the reference machine. char_models.py
 trains all the post's models. (Long because half of it is the command: what can be asked of a model.)
 
 Sources: Elman, "Finding structure in time" (1990); Cho et al., "Learning phrase representations using RNN
@@ -45,7 +45,7 @@ BATCH, WINDOW = 64, 128  # windows a step, characters a window
 LEARNING_RATE, CLIP = 2e-3, 1.0
 POINTS = 30  # of the learning curve
 TRAIN_SAMPLE, VALIDATION_SAMPLE = 160, 512  # characters of the windows that a point is estimated on
-RNN_STEPS = {"RNN": 1.0, "GRU": 2.4, "LSTM": 2.8, "minGRU": 0.9, "linear attention": 2.0}  # what a step costs
+RNN_STEPS = {"RNN": 1.0, "GRU": 2.6, "LSTM": 3.3, "minGRU": 0.9, "linear attention": 2.0}  # what a step costs
 RNN_STEPS |= {"selective state space": 1.2, "fading attention": 1.4, "GPT": 1.9, "larger GPT": 4.8}
 
 KINDS = {

@@ -30,8 +30,7 @@ Prints, first:
 At length 5 there are only 100,000 sequences and training draws 128,000, so most of the test is known to it; "others"
 counts the rest. Whole sequences right are the same whichever digits are read (see seq2seq.py).
 
-The post doesn't say whether it clipped the gradient. With the norm clipped at 1, as in its character models, the
-figures come out near the post's; beyond/reverse_40_unclipped.py shows what is different without.
+The gradient's norm is clipped at 1; beyond/reverse_unclipped.py says why, and what is different without.
 
 Sources: as seq2seq.py.
 """

@@ -18,11 +18,10 @@ A trained model gets more digits right reading the true ones than reading its ow
 long as it is right, both read the same. There is no end symbol: the answer is as long as the source, so the length is
 known.
 
-What the post leaves open, and is chosen here: the gradient is clipped, as in the post's character models
-(beyond/reverse_unclipped.py does without). Its listing gives W_dec and W_enc biases, which the paper doesn't have, asks
-with the state before the step, as in the paper, and leaves the weights as torch draws them. It builds attention's
-layers in both models; here the one without attention has none. In the paper the encoder reads both ways and the output
-layer sees the context too; beyond/reverse_bahdanau.py has that.
+The gradient is clipped, which the post's listing doesn't show: beyond/reverse_unclipped.py says why. As in the listing
+W_dec and W_enc have biases, which the paper's don't, the state before the step asks, as in the paper's, and weights are
+as torch draws them. The listing builds attention's layers in both models; here the one without attention has none. In
+the paper the encoder reads both ways and the output layer sees the context too; beyond/reverse_bahdanau.py has that.
 
 Sources: Cho et al. (2014) and Sutskever, Vinyals and Le (2014) for the encoder and decoder; Bahdanau, Cho and Bengio
 (2015) for attention.

@@ -14,9 +14,9 @@ Prints, first:
     LSTM, regularised, wide      3.058     2.744     2.555     0.008, the largest tried
     GPT, regularised             2.736     2.674     2.660     0.008, the largest tried
 
-Short trainings get on with larger rates than long ones, which is why none above 8e-3 was tried: four times as many steps
-may do better at less. How much to drop can't be chosen so: what overfits in 2,000 steps has hardly begun to in 500, and
-the least would win.
+Short trainings get on with larger rates than long ones, which is why none above 8e-3 was tried: four times as many
+steps may do better at less. How much to drop can't be chosen so: what overfits in 2,000 steps has hardly begun to in
+500, and the least would win.
 
 Sources: those of beat_counting.py.
 """

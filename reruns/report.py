@@ -18,7 +18,7 @@ SAID = {
     "plain_gives_up": "A plain RNN gives up after 10 to 20 steps",
     "counting_beats_training": "No recurrent network beats Kneser–Ney counting",
     "gru_gains_nothing": "The GRU fits best, but on new text is no better",
-    "attention_wins": "Only attention reverses forty digits",
+    "attention_wins": "Attention reverses forty digits far better than one state",
     "six_times_as_long": "A GRU takes six times as long as attention",
     "alignment_is_monotonic": "CTC keeps to the sound's order",
 }

@@ -1,12 +1,12 @@
 """What the course ("Sequence Modeling Pre-Transformer", KnowML) and the lesson ("RNNs and LSTMs, the pre-transformer
 world") say of gradients and of the cells side by side. course_memory.py and course_sequences.py go on.
 
-Sentences of theirs that the post has too are judged where the post's are; outline.py has the places of each.
+Sentences of theirs that the post has too are the post's, here or where its own are; outline.py has the places of each.
 """
 
 from statistics import fmean
 
-from reruns.claims.base import COURSE, LESSON, UNDECIDED, apart, claim, decided, each, exactly, span
+from reruns.claims.base import COURSE, POST, UNDECIDED, apart, claim, decided, each, exactly, span
 
 
 @claim(
@@ -86,6 +86,8 @@ def count(runs: list[dict]) -> str:
 @claim(
     "A plain RNN's loss can end in NaN, and clipping the gradient saves the same seed.",
     "explosions",
+    source=POST,
+    where="vanishing 6",
 )
 def clipping_saves(explosions):
     """Rectified units. Saved: clipped, the seed doesn't end, and its last losses are a nat below the first of the seed
@@ -209,8 +211,8 @@ def the_cell_carries_trained(cell_path):
 @claim(
     "With f near 1 the gradient along the cell neither shrinks nor grows: a constant error carousel.",
     "cell_path",
-    source=LESSON,
-    where=("course 5.3", "lesson 3"),
+    source=POST,
+    where=("cells 1", "gates 3", "course 5.3", "lesson 3"),
 )
 def constant_carousel(cell_path):
     """Near 1: a forget bias of 7, f = 0.999. Along the cell, which is the carousel, as much comes from fifty steps back
@@ -236,8 +238,8 @@ def three_and_four(cells_table):
 @claim(
     "A GRU has fewer parameters and fewer multiplications per step than an LSTM, and less to carry.",
     "cells_table",
-    source=COURSE,
-    where=("course 4.7", "course 8.2"),
+    source=POST,
+    where=("cells 2", "course 4.7", "course 8.2"),
 )
 def gru_is_lighter(cells_table):
     gru, lstm = (cells_table["layers"][name] for name in ("GRU", "LSTM"))

@@ -4,7 +4,7 @@ reach, what keeps them from learning more, what remembering takes.
 
 from statistics import fmean
 
-from reruns.claims.base import COURSE, LESSON, OURS, UNDECIDED, agreed, claim, decided, each, exactly, span, together
+from reruns.claims.base import COURSE, LESSON, POST, UNDECIDED, agreed, claim, decided, each, exactly, span, together
 from reruns.claims.reach import ENOUGH, alike, goes_as_far_as, is_told, reach_of, reaches
 
 FAR = 320  # steps: what counts as "several hundred"
@@ -71,7 +71,7 @@ def no_signal_no_learning(recall):
     return decided(share >= 0.9, share <= 0.5), figures
 
 
-@claim("What holds a bit comes about by the bit's own gradient: cut off, it isn't learned.", "recall_cut", source=OURS)
+@claim("What holds a bit comes about by the bit's own gradient: cut off, it isn't learned.", "recall_cut")
 def bit_needs_its_gradient(recall_cut):
     """Refuted where most seeds of a delay of 40 or more solve it although their gradient ends before. Holds where none
     does at any such delay that most solve with all of it. Written after eight trainings of one seed were seen.
@@ -245,6 +245,8 @@ def logit_falls(recall_why: dict, cell: str) -> list[float]:
 @claim(
     "To store a bit robustly is to contract, and what contracts has no gradient, as Bengio and others proved.",
     "recall_why",
+    source=POST,
+    where="vanishing 4",
 )
 def dilemma(recall_why):
     """Where an RNN, started at the identity, has solved the task, training has made how much the answer depends on the

@@ -1,7 +1,9 @@
 """Forty digits: which learning rate, which steps, and what attention makes of them (reverse_40_*.py)."""
 
+from statistics import fmean
+
 from reruns.claims.base import OURS, POST, apart, claim, each, span, together
-from reruns.claims.bottleneck import digits, right
+from reruns.claims.bottleneck import digits, right, with_details
 
 
 @claim(
@@ -20,7 +22,8 @@ def attention_does_worse_at_first(longer, reverse_40_unclipped=None):
 
 
 @claim(
-    "It is the learning rate of 3e-3 that spoils attention at 40 digits: at 1e-3 it learns, and all else is the same.",
+    "It is the learning rate of 3e-3 that spoils the post's form of attention at 40 digits: at 1e-3 it learns, and all"
+    " else is the same.",
     "reverse_40_lr",
     "reverse_40_longer",
     source=POST,
@@ -28,7 +31,9 @@ def attention_does_worse_at_first(longer, reverse_40_unclipped=None):
     also=("reverse_40_unclipped",),
 )
 def rate_spoils_attention(lr, longer, reverse_40_unclipped=None):
-    """Learns: more than nine digits in ten. Spoilt: less than half, clipped or not, in trainings of 3,000 steps."""
+    """Learns: more than nine digits in ten. Spoilt: less than half, clipped or not, in trainings of 3,000 steps. For
+    this form the rate is too high, not for attention: Bahdanau's learns at it (bahdanau_is_ahead_at_that_rate).
+    """
     runs = {"at 3e-3": longer, "at 3e-3, not clipped": reverse_40_unclipped}
     low, high = digits(lr, True), {how: digits(one, True) for how, one in runs.items() if one}
     verdicts = [each([share > 0.9 for share in low])] + [each([s < 0.5 for s in shares]) for shares in high.values()]
@@ -37,16 +42,34 @@ def rate_spoils_attention(lr, longer, reverse_40_unclipped=None):
 
 
 @claim(
-    "That rate isn't too high for attention as such: as Bahdanau et al. had it, it learns 40 digits at 3e-3.",
+    "In 2,000 steps at 3e-3 attention as Bahdanau et al. had it, with an encoder that reads both ways and an output"
+    " layer that sees the context, gets more of 40 digits right than the post's simpler form.",
     "reverse_bahdanau",
-    "reverse_40_longer",
+    "reverse",
     source=OURS,
 )
-def bahdanau_learns_at_that_rate(bahdanau, longer):
-    """Learns: more than nine digits in ten, in 2,000 steps; the simpler form gets less than half in 3,000."""
-    theirs, simpler = digits(bahdanau, True), digits(longer, True)
-    verdicts = [each([share > 0.9 for share in theirs]), each([share < 0.5 for share in simpler])]
-    return together(*verdicts), f"digits right {span(theirs)}; as the post simplifies it {span(simpler)}"
+def bahdanau_is_ahead_at_that_rate(bahdanau, reverse):
+    theirs, simpler = digits(bahdanau, True), digits(reverse, True)
+    return apart(simpler, theirs), f"digits right {span(theirs)}; as the post simplifies it {span(simpler)}"
+
+
+@claim(
+    "With attention training diverges at 3e-3: its loss ends a nat or more above its least. At 1e-3 it ends within a"
+    " tenth of a nat of it.",
+    "reverse_40_longer",
+    "reverse_40_lr",
+    source=POST,
+    where="reverse_40 6",
+)
+def attention_diverges_at_that_rate(longer, lr):
+    """At 40 digits, in 3,000 steps. Its end: the mean of the curve's last tenth. Written with the curves in view."""
+    risen = []
+    for found in (longer, lr):
+        curves = [run["curve"]["mean_loss"] for run in with_details(found) if run["attention"]]
+        risen.append([fmean(losses[-max(1, len(losses) // 10) :]) - min(losses) for losses in curves])
+    verdicts = [each([by >= 1 for by in risen[0]]), each([by <= 0.1 for by in risen[1]])]
+    figures = f"nats above the least loss in the end {span(risen[0])} at 3e-3, {span(risen[1])} at 1e-3"
+    return together(*verdicts), figures
 
 
 @claim(
@@ -65,20 +88,22 @@ def own_best_rates(longer, lr):
 
 
 @claim(
-    "At its better rate attention reverses more than 85% of the sequences of 40 digits; the model without it none in"
+    "At its better rate attention reverses more than 90% of the sequences of 40 digits; the model without it none in"
     " 3,000 steps, and at most 2% in 6,000.",
     "reverse_40_lr",
     "reverse_40_longer",
     "reverse_40_6000",
     source=POST,
-    where=("reverse_40 4", "takeaway 5", "course 8.4"),
+    where=("reverse_40 4", "reverse_40 7", "takeaway 5", "course 8.4"),
 )
 def attention_wins(lr, longer, twice):
-    """None: less than one in two hundred."""
+    """Chance moves a share of 1,000 sequences by 0.06 at most, four standard deviations: that the rates were chosen by
+    these results makes no such gap.
+    """
     having, first, last = right(lr, True, 40), right(longer, False, 40), right(twice, False, 40)
     verdicts = [
-        each([share > 0.85 for share in having]),
-        each([share < 0.005 for share in first]),
+        each([share > 0.9 for share in having]),
+        each([share == 0 for share in first]),
         each([share <= 0.02 for share in last]),
     ]
     figures = f"whole sequences right {span(having)}, against {span(first)} after 3,000 steps, {span(last)} after 6,000"

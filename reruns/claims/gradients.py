@@ -3,8 +3,8 @@
 from itertools import pairwise
 from math import hypot, log10
 
-from reruns.claims.base import COURSE, POST, agreed, claim, decided, each, exactly, span, together
-from reruns.claims.reach import goes_as_far_as, reach_of, reaches
+from reruns.claims.base import COURSE, FAILS, HOLDS, POST, agreed, claim, decided, each, exactly, span, together
+from reruns.claims.reach import goes_as_far_as, goes_further, reach_of, reaches
 
 ROUNDED = 0.03  # relative: the post prints two digits, 1.2e+02 for 1.1^50 = 117
 
@@ -154,7 +154,7 @@ def no_head_start_no_lead(gates):
     " half; an update bias of 1 lifts the GRU's to 3.5e-6.",
     "gates",
     source=POST,
-    where=("gates 2", "takeaway 3"),
+    where=("gates 2", "gates 3", "takeaway 3"),
 )
 def bias_decides(gates):
     """Almost half: 0.4 to 0.5. And each head start is worth a factor of a thousand or more."""
@@ -200,20 +200,42 @@ def training_moves_gates(gates_trained):
 
 
 @claim(
-    "Gates let a model learn from what was dozens of steps back, and still their gradient decays.",
+    "A plain RNN gets no learning signal from fifty steps back, so it never learns to use what is so far back.",
     "recall",
     "gates",
     source=POST,
-    where="gates 4",
+    where="vanishing 5",
+)
+def plain_never_looks_far_back(recall, gates):
+    """No signal: less than 1e-12 of what arrives from one step back. A longer delay that it learned refutes the rest,
+    although it tells the bit after that one delay only and hardly holds it (plain_holds_its_bit). Written with the
+    reaches in view.
+    """
+    sizes, learns = gates["gradient_size"]["RNN"], goes_as_far_as(50, reach_of(recall, "RNN"))
+    never = decided(learns == FAILS, learns == HOLDS)
+    figures = f"{sizes[0]:.1e} then {sizes[-1]:.1e} arrives from fifty steps back; {reaches(recall, 'RNN')}"
+    return together(exactly(sizes[-1] < 1e-12 * sizes[0]), never), figures
+
+
+@claim(
+    "It is gates that let a model learn from what was dozens of steps back: gated cells reach further than the plain"
+    " one, and still their gradient decays.",
+    "recall",
+    "gates",
+    source=POST,
+    where=("vanishing 7", "gates 4"),
 )
 def gates_reach_dozens(recall, gates):
-    """Dozens: two. A GRU and an LSTM with the usual head start, forget bias 1, learn such a delay."""
+    """Dozens: two. A GRU and an LSTM with the usual head start, forget bias 1, learn such a delay, and both learn a
+    longer one than a plain RNN.
+    """
     cells = ("GRU", "LSTM, forget bias 1")
+    plain, *gated = (reach_of(recall, cell) for cell in ("RNN", *cells))
     end = gates["gradient_size"]["LSTM, forget bias 1"]
-    far = agreed(*(goes_as_far_as(24, reach_of(recall, cell)) for cell in cells))
+    far = agreed(*(goes_as_far_as(24, reach) for reach in gated))
     return (
-        together(far, exactly(end[-1] < end[0])),
-        f"{reaches(recall, *cells)}; the LSTM's gradient, bias 1, {end[0]:.1e} then {end[-1]:.1e}",
+        together(far, *(goes_further(reach, plain) for reach in gated), exactly(end[-1] < end[0])),
+        f"{reaches(recall, 'RNN', *cells)}; the LSTM's gradient, bias 1, {end[0]:.1e} then {end[-1]:.1e}",
     )
 
 

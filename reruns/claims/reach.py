@@ -27,6 +27,12 @@ def goes_as_far_as(steps: int, reach: dict) -> str:
     return decided(far, not far and is_told(reach) and reach["not_learned"] <= steps)
 
 
+def goes_further(one: dict, other: dict) -> str:
+    """Left open by the one that is behind, where more training may take it further."""
+    ahead = one["delay"] > other["delay"]
+    return decided(ahead and is_told(other), not ahead and is_told(one))
+
+
 def alike(one: dict, other: dict) -> str:
     """Whether neither goes more than twice as far as the other. One that may yet go further leaves it open."""
     less, more = sorted((one, other), key=lambda reach: reach["delay"])

@@ -11,7 +11,7 @@ from reruns.claims.character_models import cell_by_cell, every, of_cells
     " attention takes one step, and the gradient arrives.",
     "path_length",
     source=POST,
-    where=("transformers 1", "takeaway 6", "lesson 6"),
+    where=("transformers 1", "takeaway 6", "course 8.3", "lesson 6"),
 )
 def attention_is_one_step(path_length):
     """Nothing: less than 1e-30 in each seed. Arrives: more than 1e-4."""
@@ -76,13 +76,13 @@ def six_times_as_long(parallel):
 
 
 @claim(
-    "Attention's few large products keep the hardware busy, a GRU's many small ones don't.",
+    "Attention's few large products are computed at more than twice the rate of a GRU's many small ones.",
     "parallel",
     source=POST,
     where="transformers 4",
 )
 def large_products_are_faster(parallel):
-    """In operations a second: at least twice as many."""
+    """In operations a second. What the hardware can do, the post's full speed, isn't measured."""
     rates = [parallel[name]["GFLOPs"] / parallel[name]["ms"] * 1000 for name in ("GRU", "attention")]
     figures = f"{rates[0]:.0f} GFLOP/s against {rates[1]:.0f}"
     return decided(rates[1] > 2 * rates[0], rates[1] <= rates[0]), figures
@@ -158,8 +158,8 @@ def a_token_stays_cheap(generation):
 
 
 @claim(
-    "Linear attention and state spaces are recurrent again: their state is fixed, but training needn't go step by"
-    " step.",
+    "Linear attention and state spaces are recurrent again, but training needn't go step by step; the state of linear"
+    " attention is of fixed size.",
     "generation",
     "scan",
     source=POST,
@@ -167,12 +167,13 @@ def a_token_stays_cheap(generation):
 )
 def recurrences_again(generation, scan):
     """The forms of each layer, step by step and in parallel, give the same in float64; linear attention's state is of
-    the same size after any context.
+    the same size after any context. That of a state space isn't measured.
     """
     sizes = [row["state_bytes"] for row in generation["batch_1"]["rows"]["linear attention"]]
     gaps = {name: max(gap.values()) for name, gap in scan["gaps"].items()}
     right = len(set(sizes)) == 1 and max(gaps.values()) < 1e-10
-    return exactly(right), f"state {span(sizes, ',')} bytes; forms at most {max(gaps.values()):.0e} apart"
+    figures = f"linear attention's state {span(sizes, ',')} bytes; forms at most {max(gaps.values()):.0e} apart"
+    return exactly(right), figures
 
 
 @claim("A recurrence whose gates read the input alone is the same step by step and as a parallel scan.", "scan")

@@ -4,7 +4,7 @@ import pytest
 from claim_cases import LEFT_OUT, Case, check, verdict
 
 from reruns.claims import FAILS, HOLDS, UNDECIDED
-from reruns.claims.reach import goes_as_far_as, reach_of, told
+from reruns.claims.reach import goes_as_far_as, goes_further, reach_of, told
 
 UNTOLD = ["a reason"]
 
@@ -275,6 +275,15 @@ def test_what_lies_between_two_delays_was_not_tried():
         UNDECIDED,
         FAILS,
     ]
+
+
+@pytest.mark.parametrize("one, other, judged", [(40, 20, HOLDS), (20, 20, FAILS), (20, 40, FAILS)])
+def test_which_goes_further_is_open_while_the_one_behind_may_go_on(one, other, judged):
+    one, other = (reach(delay) | {"steps": 6000} for delay in (one, other))
+    behind = other if judged == HOLDS else one
+    assert goes_further(one, other) == judged
+    behind["budget_may_be_why"] = UNTOLD
+    assert goes_further(one, other) == UNDECIDED
 
 
 def test_noise_is_not_why_where_an_lstm_learns_with_it_or_not_even_without():

@@ -142,7 +142,7 @@ def draw(found):
         xlabel="steps back",
         ylabel="gradient at the input (median of 5 seeds)",
         xlim=(1, STEPS),
-        title="An untrained cell's reach is set by the gate that keeps",
+        title="Gradients in untrained cells, by the bias of the gate that keeps",
     )
     plots.label_ends(axes)
     return figure

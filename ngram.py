@@ -34,6 +34,8 @@ whatever there is. The post's listing begins with the first character that has a
 Source: Laplace, "Essai philosophique sur les probabilités" (1814), for the rule of succession: here, for V characters.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 import corpus
@@ -136,7 +138,8 @@ def why(found):
     best, reason = best_context(found), f"the rarer it is, the more of the probability the {found['V']} added ones take"
     if best < max(found["context"]):
         return f"why more context than {best} isn't better: {reason}"
-    return f"more context is better up to {best}, the longest here, although {reason}"
+    falls = all(longer < shorter for shorter, longer in pairwise(found["bits_per_char"]))
+    return f"{'more context is better up to' if falls else 'best with'} {best}, the longest here, although {reason}"
 
 
 def draw(found):

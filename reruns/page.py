@@ -5,12 +5,12 @@ They are made from what is saved, so they can be made again without rerunning an
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
 from lab import results, sources
-from reruns import comparing
+from reruns import catalogue, comparing
 from reruns.catalogue import CHAPTERS, Entry, benchmarks
 from reruns.claims.base import waiting
 from reruns.comparing import NOT_COMPARED, SAME, Comparison
@@ -39,6 +39,15 @@ def places() -> dict[str, str]:
     """Where each experiment stands: its page and the heading there."""
     entries = {title: map(Entry, modules) for title, modules in CHAPTERS.items()} | {BENCHMARKS: benchmarks()}
     return {entry.name: f"{FILES[title]}#{entry.name}" for title, held in entries.items() for entry in held}
+
+
+def scripts(names: Iterable[str]) -> str:
+    """The scripts of these experiments, each once and with a link to what it printed, if the catalogue has it."""
+    held = catalogue.entries()
+    return ", ".join(
+        f"[`{held[name].module.replace('.', '/')}.py`]({places()[name]})" if name in held else f"`{name}`"
+        for name in dict.fromkeys(names)
+    )
 
 
 def _index(parts: dict[str, list[Entry]], entries: list[Entry], claims: list, folder: Path, machines: list) -> str:

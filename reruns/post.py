@@ -10,19 +10,25 @@ from importlib import import_module
 from pathlib import Path
 
 from lab import results
-from reruns import comparing
+from reruns import comparing, prose
 from reruns.catalogue import Entry, runs
 from reruns.claims import outline
 from reruns.claims.base import POST, Claim
-from reruns.page import places
+from reruns.page import scripts
 from reruns.telling import compared_in_words
 
 TITLE = "# The post, line by line"
 ABOUT = (
-    "Made by `python rerun.py --report`: every conclusion, figure and setting of the post, with the place in the code"
-    " that has it, what the post says and what came out here. The post read another text on another machine, so figures"
+    "Made by `python rerun.py --report`: every conclusion, figure and setting of the post, with the script that has it,"
+    " what the post says and what came out here. The post read another text on another machine, so figures"
     " of models of text, and times, stand beside ours without a verdict; what it concludes from them is judged all the"
     " same. Its sentences are told in other words."
+)
+ABOUT_PROSE = (
+    "A figure is the same if ours is, rounded as the post prints its own, or if its words (about, almost, at most) are"
+    " true of ours. Of trained models the spans over seeds are compared, from the lowest to the highest: they are the"
+    " same, overlap, or lie outside of each other. Figures of the post's second machine stand beside the same seeds of"
+    " ours. The verdict is on the figure alone; the claim that it belongs to has one on the sentence, above."
 )
 
 
@@ -34,7 +40,7 @@ def page(entries: list[Entry], published: dict, claims: list[Claim], folder: Pat
     posts = {name: entry for name, entry in published.items() if entry.get("source") == "post" and name in held}
     parts = [TITLE, ABOUT, "## What it concludes, place by place", *conclusions(judged)]
     parts += ["## The claims", *told_claims(judged, published), "## Figures that its sentences name"]
-    parts += [*in_prose(posts, judged), "## Figures that its scripts print"]
+    parts += [ABOUT_PROSE, *in_prose(posts, folder), "## Figures that its scripts print"]
     for entry in entries:
         if entry.name in posts:
             with results.understood(folder / f"{entry.name}.json"):
@@ -54,19 +60,19 @@ def conclusions(judged: dict) -> list[str]:
     """Each place of the post with the verdicts of the claims that name it."""
     rows = []
     for place, what in outline.CONCLUSIONS.items():
-        verdicts = [
-            f"{name}: **{verdict}**" for name, (claim, (verdict, _), _) in judged.items() if place in claim.where
-        ]
-        rows.append([place, what, "; ".join(verdicts)])
-    head = ["place", "what the post concludes there", "the claims that judge it"]
+        own = {name: (claim, verdict) for name, (claim, (verdict, _), _) in judged.items() if place in claim.where}
+        verdicts = [f"{name}: **{verdict}**" for name, (_, verdict) in own.items()]
+        where = scripts(experiment for claim, _ in own.values() for experiment in claim.experiments)
+        rows.append([place, what, "; ".join(verdicts), where])
+    head = ["place", "what the post concludes there", "the claims that judge it", "where"]
     return [f"{len(rows)} places, {counted(verdict for _, (verdict, _), _ in judged.values())}", *table(head, rows)]
 
 
-def counted(verdicts: Iterable[str]) -> str:
-    """How many claims there are of each verdict."""
+def counted(verdicts: Iterable[str], what: str = "claims") -> str:
+    """How many claims, or figures, there are of each verdict."""
     count = Counter(verdicts)
     told = ", ".join(f"{number} {verdict}" for verdict, number in count.most_common())
-    return f"{count.total()} claims: {told}."
+    return f"{count.total()} {what}: {told}."
 
 
 def told_claims(judged: dict, published: dict) -> list[str]:
@@ -78,13 +84,18 @@ def told_claims(judged: dict, published: dict) -> list[str]:
     return table(["claim", "sentence", "outputs", "here", "on the post's figures"], rows)
 
 
-def in_prose(posts: dict, judged: dict) -> list[str]:
-    rows = [
-        [name, row["what"], listed(row["figure"]), row["claim"], f"**{judged[row['claim']][1][0]}**"]
-        for name, entry in posts.items()
-        for row in entry.get("in_prose", [])
-    ]
-    return table(["of", "what", "the post's", "judged by", "here"], rows)
+def in_prose(posts: dict, folder: Path) -> list[str]:
+    """Each figure that a sentence names beside ours, with a verdict on it or the reason why there is none."""
+    rows, verdicts = [], []
+    for name, entry in posts.items():
+        for row in entry.get("in_prose", []):
+            found = prose.compared(name, row, folder)
+            verdicts.append(found.verdict)
+            verdict = found.why if found.verdict == comparing.NOT_COMPARED else f"**{found.verdict}**"
+            where = scripts(prose.needs(name, row["what"]))
+            rows.append([row["what"], found.theirs, found.ours, verdict, row["claim"], where])
+    head = ["figure", "the post's", "ours", "verdict", "the claim it belongs to", "where"]
+    return [counted(verdicts, "figures"), *table(head, rows)]
 
 
 def listed(figure) -> str:
@@ -104,8 +115,7 @@ def printed(entry: Entry, published: dict, folder: Path) -> list[str]:
         names = ", ".join([row, *(f"{last(one)} {one.theirs}" for one in asked if own is not found)])
         theirs, ours = (" / ".join(named(one, is_ours) for one in own) for is_ours in (False, True))
         shown.append([names, theirs, ours, compared_in_words(own)])
-    heading = f"### [`{entry.module.replace('.', '/')}.py`]({places()[entry.name]})"
-    return [heading, *table(["figure", "the post's", "ours", "verdict"], shown)]
+    return [f"### {scripts([entry.name])}", *table(["figure", "the post's", "ours", "verdict"], shown)]
 
 
 def row_of(path: str) -> str:

@@ -169,6 +169,8 @@ def test_the_listing_s_way_of_scoring(record):
     [
         ([5, 4, 3, 3.5, 4], "why more context than 2 isn't better: the rarer", "Add-one: best with 2 characters"),
         ([5, 4, 3, 2, 1], "more context is better up to 4, the longest here, although the rarer", "best with 4 char"),
+        ([5, 4, 3, 4, 1], "best with 4, the longest here, although the rarer", "best with 4 char"),
+        ([5, 4, 4, 2, 1], "best with 4, the longest here, although the rarer", "best with 4 char"),
         ([1, 2, 3, 4, 5], "why more context than 0 isn't better: the rarer", "best with 0 characters"),
     ],
 )

@@ -8,7 +8,7 @@ from claim_cases import BY_NAME, PUBLISHED
 
 from lab import results
 from lab.errors import SAVED
-from reruns import catalogue, claims, comparing, post
+from reruns import catalogue, claims, comparing, post, prose
 from reruns.claims import outline
 
 ENTRIES = list(catalogue.entries().values())
@@ -76,7 +76,10 @@ def test_every_figure_of_its_prose_has_a_claim_of_the_post(page):
     for name, entry in POSTS.items():
         for row in entry.get("in_prose", []):
             assert BY_NAME[row["claim"]].source == "the post", row
-            assert f"| {name} | {row['what']} | {post.listed(row['figure'])} | {row['claim']} |" in page
+            found = prose.compared(name, row, SAVED)
+            cells = page.split(f"\n| {row['what']} | {found.theirs} | {found.ours} | ")[1].split("\n")[0].split(" | ")
+            assert cells[0] == (found.why or f"**{found.verdict}**") and cells[1] == row["claim"]
+            assert cells[2].startswith("[`") and cells[2].count("](") == len(prose.needs(name, row["what"]))
     # What the post tells of its second machine stands there whole.
     told = [float(f) for row in POSTS["reverse"]["in_prose"] for f in leaves(row["figure"])]
     second = PUBLISHED["reverse"][comparing.RERUN]
@@ -94,6 +97,16 @@ def test_another_setting_is_told(monkeypatch):
     monkeypatch.setattr("seq2seq.BATCH", 32)
     (table,) = post.settings(POSTS)
     assert "| `seq2seq.BATCH` | 64 | 32 | **another** |" in table and table.count("**another**") == 1
+
+
+def test_every_place_of_the_post_says_in_which_scripts_it_is(page):
+    """Those of all of its claims, each with a link: on the page of its chapter stand what it is and what it printed."""
+    rows = {cells[1].strip(): cells[-2] for line in page.splitlines() if len(cells := line.split("|")) == 6}
+    for place in outline.CONCLUSIONS:
+        own = [claim for claim in claims.CLAIMS if claim.source == "the post" and place in claim.where]
+        names = {name for claim in own for name in claim.experiments}
+        assert names and rows[place].count("](") == len(names)
+        assert all(f"#{name})" in rows[place] for name in names)
 
 
 def test_every_place_and_every_claim_of_the_post_is_on_the_page(page):

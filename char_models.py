@@ -128,7 +128,7 @@ def table(runs, counting):
 
 def to_the_next_point(run):
     """How far the best step is from the points of its learning curve beside it: it is known no better than that."""
-    points, at = charlm.curve_points(run["steps"]), run["best_step"]
+    points, at = charlm.curve_points(run.get("first", run["steps"])), run["best_step"]
     beside = [max((p for p in points if p < at), default=at), min((p for p in points if p > at), default=at)]
     return max(abs(point - at) for point in beside)
 

@@ -53,6 +53,7 @@ CHAPTERS = {
         "beyond.scan_lengths",
         "beyond.scan_models",
         "beyond.course_table",
+        "beyond.gpt",
         "beyond.beat_counting_settings",
     ],
 }

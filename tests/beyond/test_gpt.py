@@ -130,7 +130,8 @@ def test_the_table_holds_both_sizes_and_their_rivals(data, tmp_path):
     lines, found = record["printed"], record["results"]
     rows = {line.split(",")[0]: line for line in lines if " steps  " in line}
     assert list(rows) == ["LSTM", "GPT", "larger GPT"]
-    assert rows["LSTM"].split()[-3:] == ["1,000", "2.500", "3.500"]
+    # the points beside are 3,000 · (17/30)² = 963 and 3,000 · (18/30)² = 1,080: it is known no better than that
+    assert rows["LSTM"].split()[-5:] == ["1,000", "±", "80", "2.500", "3.500"]
     assert len({len(row) for row in rows.values() if "±" in row}) == 1
     assert len([line for line in lines if "share of the products' speed" in line]) == 2
     assert sum(line.endswith("writes:") for line in lines) == 2

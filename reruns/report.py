@@ -1,4 +1,4 @@
-"""What ``rerun.py --report`` writes: the pages in outputs/, and the table of conclusions at the head of README.md."""
+"""What ``rerun.py --report`` writes: the pages in outputs/, and README.md's two tables of conclusions."""
 
 from pathlib import Path
 
@@ -6,12 +6,11 @@ from lab import results
 from lab.errors import ROOT, SAVED, UserError
 from reruns import course, page, post
 from reruns.catalogue import Entry
-from reruns.claims.base import POST, UNDECIDED, Claim
+from reruns.claims.base import COURSE, UNDECIDED, Claim
 
 MADE = "<!-- made by python rerun.py --report -->\n\n"  # how its pages begin
 README = ROOT / "README.md"
-BEGIN, END = "<!-- conclusions, made by python rerun.py --report -->", "<!-- end of the conclusions -->"
-# Claims of README's table: what the post or the course says, in a dozen words at most.
+# Claims of README's tables, each under its heading: what is said, in a dozen words at most.
 SAID = {
     "plain_cell_loses_all": "A plain cell's gradient is gone after fifty steps",
     "bias_decides": "One forget-gate bias sets an LSTM's head start",
@@ -22,6 +21,17 @@ SAID = {
     "six_times_as_long": "A GRU takes six times as long as attention",
     "alignment_is_monotonic": "CTC keeps to the sound's order",
 }
+WHY = {
+    "attention_is_one_step": "Token 1 is one step away from token 1,024",
+    "serial_costs": "A GRU waits for each step: less arithmetic, more time",
+    "attention_predicts_better": "At equal size and steps a GPT predicts better",
+    "regularising_beats_counting": "Regularised and wider, an LSTM beats counting",
+    "each_knows_something_else": "Counting still knows something else: mixed, both are better",
+    "attention_looks_further": "A GPT uses more of the past",
+    "one_core_wins_no_time": "Not on one core: there a GPT is the slower one",
+    "a_token_stays_cheap": "Nor in writing: the longer the text, the dearer a token",
+}
+TABLES = {"the post, or the course, says": SAID, "why Transformers won, and where not": WHY}
 
 
 def write(entries: list[Entry], published: dict, claims: list[Claim], folder: Path):
@@ -41,29 +51,37 @@ def files(entries: list[Entry], published: dict, claims: list[Claim], folder: Pa
     pages["COURSE.md"] = course.page(claims, folder)
     made = {folder / name: MADE + text for name, text in pages.items()}
     if folder.resolve() == SAVED:
-        made[README] = with_table(results.read(README).decode(), table(claims, folder))
+        made[README] = with_tables(results.read(README).decode(), claims, folder)
     return made
 
 
-def table(claims: list[Claim], folder: Path) -> str:
+def table(heading: str, claims: list[Claim], folder: Path) -> str:
     """What is said, what came out and a verdict, which leads to the experiment's page."""
     named = {claim.name: claim for claim in claims}
-    rows = ["| the post, or the course, says | here | verdict |", "|---|---|---|"]
-    for name, said in SAID.items():
+    rows = [f"| {heading} | here | verdict |", "|---|---|---|"]
+    for name, said in TABLES[heading].items():
         claim = named[name]
         if missing := claim.waits_for(folder):
             figure, told = f"not run yet: {', '.join(missing)}", f"**{UNDECIDED}**"
         else:
             verdict, *_, figure = claim.judged(folder)
             told = page.linked(verdict, claim, "outputs/")
-        rows.append(f"| {said}{f' ({claim.source})' if claim.source != POST else ''} | {figure} | {told} |")
+        rows.append(f"| {said}{f' ({claim.source})' if claim.source == COURSE else ''} | {figure} | {told} |")
     return "\n".join(rows)
 
 
-def with_table(readme: str, made: str) -> str:
-    """README.md with this table between its two marks."""
-    before, _, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise UserError(f"README.md has no lines {BEGIN} and {END}: put them where the table belongs")
-    return f"{before}{BEGIN}\n\n{made}\n\n{END}{after}"
+def with_tables(readme: str, claims: list[Claim], folder: Path) -> str:
+    """README.md with each table between its two marks."""
+    for heading in TABLES:
+        begin, end = marks(heading)
+        before, _, rest = readme.partition(begin)
+        _, found, after = rest.partition(end)
+        if not found:
+            raise UserError(f"README.md has no lines {begin} and {end}: put them where the table belongs")
+        readme = f"{before}{begin}\n\n{table(heading, claims, folder)}\n\n{end}{after}"
+    return readme
+
+
+def marks(heading: str) -> tuple[str, str]:
+    """The lines of README.md between which a table is written."""
+    return f"<!-- {heading}: made by python rerun.py --report -->", f"<!-- end of: {heading} -->"

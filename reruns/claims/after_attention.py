@@ -28,6 +28,11 @@ def one_by_one(figures, form=".3f"):
     return "; ".join(f"{name} {span(values, form)}" for name, values in figures.items())
 
 
+def on_average(figures, form=".3f"):
+    """Means, for a table that has no room for spans."""
+    return ", ".join(f"{name} {sum(values) / len(values):{form}}" for name, values in figures.items())
+
+
 @claim(
     "With about as many parameters, steps and characters read, a GPT predicts this text better than the post's RNN, and"
     " a larger one better than its LSTM, each at its best step.",
@@ -37,7 +42,10 @@ def one_by_one(figures, form=".3f"):
 def attention_predicts_better(gpt, char_models):
     ours, theirs = (of(found, "cell", "best_validation_bits_per_char") for found in (gpt, char_models))
     verdict = together(*[apart(ours[gpt_], theirs[cell]) for cell, gpt_ in EACH_AS_LARGE.items()])
-    return verdict, f"{one_by_one(ours)}; {one_by_one(theirs)} bits/char"
+    shown = {
+        cell: found[cell] for pair in EACH_AS_LARGE.items() for cell, found in zip(pair, (theirs, ours), strict=True)
+    }
+    return verdict, f"{one_by_one(ours)}; {one_by_one(theirs)} bits/char", on_average(shown)
 
 
 @claim(
@@ -74,7 +82,8 @@ def one_core_wins_no_time(gpt, benchmark_charlm):
     milliseconds = {cell: [1000 * each for each in own] for cell, own in seconds.items()}
     cells = [cell for pair in EACH_AS_LARGE.items() for cell in pair]
     told = (f"{cell} {span(milliseconds[cell], '.0f')} ms, {operations[cell] / 1e9:.1f}" for cell in cells)
-    return together(*slower), f"{'; '.join(told)} 10⁹ operations a step"
+    short = on_average({cell: milliseconds[cell] for cell in cells}, ".0f")
+    return together(*slower), f"{'; '.join(told)} 10⁹ operations a step", f"{short} ms a step"
 
 
 @claim(
@@ -86,7 +95,9 @@ def regularising_beats_counting(beat_counting):
     bits, counted = of(beat_counting, "row", "validation_bits_per_char"), beat_counting["counting"]["bits_per_char"]
     verdict = together(*[apart([counted], bits[POSTS]), apart(bits[WIDEST], [counted])])
     shown = {row: bits[row] for row in (POSTS, WIDEST)}
-    return verdict, f"{one_by_one(shown)}; modified Kneser–Ney {counted:.3f} bits/char"
+    means = on_average({"the post's": bits[POSTS], "regularised": bits[WIDEST]})
+    figures = f"{one_by_one(shown)}; modified Kneser–Ney {counted:.3f} bits/char"
+    return verdict, figures, f"{means}, counting {counted:.3f}"
 
 
 @claim(
@@ -117,7 +128,10 @@ def each_knows_something_else(beat_counting):
     averages = {row: beat_counting["averages"][row] for row in (WIDEST, OF_GPT)}
     better = [found["mixed"]["bits_per_char"] < min(counted, found["bits_per_char"]) for found in averages.values()]
     shown = (f"{row} {a['bits_per_char']:.3f}, mixed {a['mixed']['bits_per_char']:.3f}" for row, a in averages.items())
-    return exactly(all(better)), f"{'; '.join(shown)}; modified Kneser–Ney {counted:.3f} bits/char"
+    short = (
+        f"mixed {', '.join(format(a['mixed']['bits_per_char'], '.3f') for a in averages.values())}, alone {counted:.3f}"
+    )
+    return exactly(all(better)), f"{'; '.join(shown)}; modified Kneser–Ney {counted:.3f} bits/char", short
 
 
 @claim("The average of three seeds is better than the best of them.", "beat_counting")
@@ -141,7 +155,12 @@ def compressors_are_beaten(beat_counting):  # both were known when this rule was
 def attention_looks_further(horizon):
     reaches = by_cell(horizon, "reach")
     verdict = together(*[apart(own, reaches["larger GPT"]) for cell, own in reaches.items() if "GPT" not in cell])
-    return verdict, f"{one_by_one(reaches, ',.0f')} characters, to 0.05 bits from its best"
+    figures = f"{one_by_one(reaches, ',.0f')} characters, to 0.05 bits from its best"
+    return (
+        verdict,
+        figures,
+        f"{one_by_one({cell: reaches[cell] for cell in ('LSTM', 'larger GPT')}, ',.0f')} characters",
+    )
 
 
 @claim("How far a model's gradient reaches says how much of the past it uses, to a factor of 4.", "horizon")

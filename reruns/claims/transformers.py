@@ -21,7 +21,8 @@ def attention_is_one_step(path_length):
     figures = ", ".join(
         f"{name} 10^{min(powers[name]):.0f} to 10^{max(powers[name]):.0f}" for name in ("GRU", "attention")
     )
-    return exactly(right), f"{serial:,} steps and {direct}; gradient at token 1 {figures}"
+    told = f"{serial:,} steps and {direct}"
+    return exactly(right), f"{told}; gradient at token 1 {figures}", told
 
 
 @claim("A scan shortens the way through the computation, not the gradient's; attention shortens both.", "path_length")
@@ -60,7 +61,8 @@ def serial_costs(parallel):
     gru, attention = parallel["GRU"], parallel["attention"]
     counts = [round(rival["GFLOPs"], 2) for rival in (gru, attention)]
     figures = f"{counts[0]:.2f} GFLOPs in {gru['ms']:.1f} ms against {counts[1]:.2f} in {attention['ms']:.1f}"
-    return together(exactly(counts == [0.81, 1.48]), exactly(gru["ms"] > attention["ms"])), figures
+    right = together(exactly(counts == [0.81, 1.48]), exactly(gru["ms"] > attention["ms"]))
+    return right, figures, figures
 
 
 @claim("The GRU takes six times as long as attention.", "parallel", source=POST, where="transformers 3")
@@ -154,7 +156,8 @@ def a_token_stays_cheap(generation):
     slopes = {batch: generation[f"batch_{batch}"]["slopes"] for batch in generation["batches"]}
     right = [s["GRU"]["ms"] < 0.2 and s["cached attention"]["ms"] > 0.5 for s in slopes.values()]
     told = [f"{s['GRU']['ms']:.2f} and {s['cached attention']['ms']:.2f} at batch {b}" for b, s in slopes.items()]
-    return each(right), f"time grows with the context to the power of {', '.join(told)}"
+    figures = f"time grows with the context to the power of {', '.join(told)}"
+    return each(right), figures, f"grows to the power of {told[-1]}"
 
 
 @claim(

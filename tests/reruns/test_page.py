@@ -70,25 +70,31 @@ def test_what_the_readme_says_is_short_and_its_verdicts_are_the_claims(tmp_path)
     for name, ms in ("GRU", 60.0), ("attention", 10.0):
         found["results"][name] |= {"ms": ms, "every_run_ms": [ms] * 10}
     (tmp_path / "parallel.json").write_text(results.to_json(found), encoding="utf-8")
-    rows = [line.strip("| ").split(" | ") for line in report.table(claims.CLAIMS, tmp_path).splitlines()[2:]]
+    said, why = report.TABLES
+    rows = [line.strip("| ").split(" | ") for line in report.table(said, claims.CLAIMS, tmp_path).splitlines()[2:]]
     assert len(rows) == len(report.SAID) == 8
     (ours,) = (row for row in rows if "not run yet" not in row[1])
     link = f"[**holds**](outputs/{page.FILES['Why Transformers won']}#parallel)"
     assert ours == ["A GRU takes six times as long as attention", "6.0 times on our CPU", link]
     assert {row[2] for row in rows if row is not ours} == {"**cannot be told**"}
-    assert all(len(said.split()) <= 12 for said in report.SAID.values())
-    for line in report.table(claims.CLAIMS, ROOT / "outputs").splitlines():
-        shown = re.sub(r"\[\**(.*?)\**\]\(.*?\)", r"\1", line)
-        assert len(shown) <= 120, shown
+    for heading in said, why:
+        assert all(len(words.split()) <= 12 for words in report.TABLES[heading].values())
+        for line in report.table(heading, claims.CLAIMS, ROOT / "outputs").splitlines():
+            shown = re.sub(r"\[\**(.*?)\**\]\(.*?\)", r"\1", line)
+            assert len(shown) <= 120, shown
 
 
-def test_the_readme_keeps_all_but_its_table_and_has_to_have_a_place_for_it():
-    made = report.with_table(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", "| new |")
-    assert made == f"before\n{report.BEGIN}\n\n| new |\n\n{report.END}\nafter\n"
-    assert report.with_table(made, "| new |") == made
-    for lacking in report.BEGIN, report.END:
+def test_the_readme_keeps_all_but_its_tables_and_has_to_have_a_place_for_them(tmp_path):
+    marks = [report.marks(heading) for heading in report.TABLES]
+    (said, end_of_said), (why, end_of_why) = marks
+    readme = f"before\n{said}\nold\n{end_of_said}\nbetween\n{why}\nold\n{end_of_why}\nafter\n"
+    made = report.with_tables(readme, claims.CLAIMS, tmp_path)
+    first, second = (report.table(heading, claims.CLAIMS, tmp_path) for heading in report.TABLES)
+    assert made == (f"before\n{said}\n\n{first}\n\n{end_of_said}\nbetween\n{why}\n\n{second}\n\n{end_of_why}\nafter\n")
+    assert report.with_tables(made, claims.CLAIMS, tmp_path) == made
+    for lacking in said, end_of_said, why, end_of_why:
         with pytest.raises(UserError, match=r"README\.md has no lines "):
-            report.with_table(made.replace(lacking, ""), "| new |")
+            report.with_tables(made.replace(lacking, ""), claims.CLAIMS, tmp_path)
 
 
 def test_a_page_of_a_chapter_that_is_no_more_goes_and_nothing_else(tmp_path):

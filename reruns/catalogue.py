@@ -55,6 +55,7 @@ CHAPTERS = {
         "beyond.course_table",
         "beyond.gpt",
         "beyond.beat_counting_settings",
+        "beyond.beat_counting",
     ],
 }
 QUICK_SECONDS = 30  # of one core: what takes less is rerun without being asked for

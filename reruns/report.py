@@ -25,7 +25,7 @@ WHY = {
     "attention_is_one_step": "Token 1 is one step away from token 1,024",
     "serial_costs": "A GRU waits for each step: less arithmetic, more time",
     "attention_predicts_better": "At equal size and steps a GPT predicts better",
-    "regularising_beats_counting": "Regularised and wider, an LSTM beats counting",
+    "regularising_beats_counting": "Only regularised does an LSTM beat counting",
     "each_knows_something_else": "Counting still knows something else: mixed, both are better",
     "attention_looks_further": "A GPT uses more of the past",
     "one_core_wins_no_time": "Not on one core: there a GPT is the slower one",

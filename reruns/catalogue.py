@@ -56,6 +56,7 @@ CHAPTERS = {
         "beyond.gpt",
         "beyond.beat_counting_settings",
         "beyond.beat_counting",
+        "beyond.horizon",
     ],
 }
 QUICK_SECONDS = 30  # of one core: what takes less is rerun without being asked for

@@ -12,9 +12,9 @@ Nothing is trained here. All figures are those that the other experiments saved 
 
 A figure is the mean of the seeds ± the largest distance from it. "its best step" and "best context" were chosen on the
 validation text, which flatters a model a little; "set aside" means that everything was chosen on a text set aside from
-training. A GPT's best step is that of the seed that went on beyond the steps of the post's models. Seconds are those of
-one training on one core; for models that count, of the whole script. A counting model's parameters are the text itself,
-so it has no place on that axis.
+training. Seconds are those of one training on one core, of the processors that the outputs' .json name, which aren't
+equally fast; for models that count, of the whole script. A counting model's parameters are the text itself, so it has
+no place on that axis.
 
 Source: the experiments named above.
 """
@@ -29,7 +29,7 @@ COUNTING = {
     "modified Kneser–Ney": ("kneser_ney", ("modified",)),
 }
 READS = ("ngram", "kneser_ney", "hmm", "char_models", "scan_models", "ladder_models", "gpt", "beat_counting")
-SWEEPS = ["char_models", "scan_models", "ladder_models"]
+SWEEPS = {"char_models": "recurrent", "scan_models": "scanned", "ladder_models": "scanned", "gpt": "GPT"}
 BEST_STEP, SET_ASIDE, COUNTED, LAST = "its best step", "set aside", "best context", "as fitted"
 FAMILIES = {"counting": "k", "hidden Markov": 5, "recurrent": 0, "scanned": 2, "GPT": 1, "set aside": 3}
 
@@ -82,8 +82,8 @@ def grouped(runs, name):
     return groups.items()
 
 
-def trained(model, family, chosen, runs, bits, seconds="seconds"):
-    parameters, took = runs[0]["parameters"], [run[seconds] for run in runs]
+def trained(model, family, chosen, runs, bits):
+    parameters, took = runs[0]["parameters"], [run["seconds"] for run in runs]
     return row(model, family, chosen, [run[bits] for run in runs], parameters=parameters, seconds=took)
 
 
@@ -104,14 +104,9 @@ def measure(arguments):
         raise UserError("what was saved is not all of one text: run the experiments named above on the same one")
     found = {name: record["results"] for name, record in records.items()}
     rows = [*counted(records), *hidden(found["hmm"], found["kneser_ney"]["V"])]
-    for name in SWEEPS:
-        family = "recurrent" if name == "char_models" else "scanned"
+    for name, family in SWEEPS.items():
         for cell, runs in grouped(found[name]["runs"], "cell"):
             rows.append(trained(cell, family, BEST_STEP, runs, "best_validation_bits_per_char"))
-    longer = [run for run in found["gpt"]["runs"] if "longer_seconds" in run]
-    for cell, runs in grouped(longer, "cell"):
-        bits = "longer_best_validation_bits_per_char"
-        rows.append(trained(cell, "GPT", BEST_STEP, runs, bits, "longer_seconds"))
     rows += tuned(found["beat_counting"])
     return {
         "corpus": records["char_models"]["corpus"],

@@ -49,15 +49,16 @@ def attention_predicts_better(gpt, char_models):
 
 
 @claim(
-    "A GPT of the LSTM's size, one seed trained until its best, beats modified Kneser–Ney by 0.02 bits per character or"
-    " more; the post's LSTM doesn't.",
+    "A GPT of the LSTM's size, at its best step, beats modified Kneser–Ney by 0.02 bits per character or more; the"
+    " post's LSTM doesn't.",
     "gpt",
     "char_models",
     "kneser_ney",
 )
 def a_gpt_beats_counting(gpt, char_models, kneser_ney):
+    """First written for the seed that may train longer, which is the luckiest and didn't: now all seeds are judged."""
     counted = min(kneser_ney["modified"]["bits_per_char"])
-    ours = of(gpt, "cell", "longer_best_validation_bits_per_char")["larger GPT"]
+    ours = of(gpt, "cell", "best_validation_bits_per_char")["larger GPT"]
     lstm = of(char_models, "cell", "best_validation_bits_per_char")["LSTM"]
     enough = counted - CLEARLY
     beaten = decided(max(ours) <= enough, min(ours) > enough), decided(min(lstm) > enough, max(lstm) <= enough)

@@ -30,7 +30,7 @@ SAVED = {
     "char_models": {"runs": [run(cell="LSTM", best_validation_bits_per_char=b) for b in (2.4, 2.6)]},
     "scan_models": {"runs": [run(cell="minGRU"), {"cell": "minGRU", "diverged_at_step": 3}]},
     "ladder_models": {"runs": [run(cell="fading attention")]},
-    "gpt": {"runs": [run(cell="GPT", longer_best_validation_bits_per_char=2.3, longer_seconds=70.0), run(cell="GPT")]},
+    "gpt": {"runs": [run(cell="GPT", best_validation_bits_per_char=2.3, seconds=70.0)]},
     "beat_counting": {
         "runs": [
             run(row=row, validation_bits_per_char=bits)

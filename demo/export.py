@@ -1,9 +1,10 @@
 """Write demo/models.js: what the page computes with, and the figures that it quotes from outputs/.
 
-Three small models are trained by the scripts' own trainings: a GRU of 64 units that reads characters (charlm.py, the
-weights of its best step), and two that reverse one to twenty digits, without and with attention (seq2seq.py). Their
-weights are rounded to whole multiples, -127 to 127, of one number for each row, and from then on these rounded weights
-are the models: the scores below are theirs, and the tests compare the page with what Python computes from them.
+Four small models are trained by the scripts' own trainings: a GRU of 64 units and a GPT that read characters
+(charlm.py, the weights of their best steps), and two that reverse one to twenty digits, without and with attention
+(seq2seq.py). Their weights are rounded to whole multiples, -127 to 127, of one number for each row, and from then on
+these rounded weights are the models: the scores below are theirs, and the tests compare the page with what Python
+computes from them.
 
 For the panel on gradients the file also holds the orthogonal matrix and every random draw of vanishing.py's eight
 cases, in float64. Untrained GRUs and LSTMs need no weights: the page draws them as torch does.
@@ -29,18 +30,19 @@ import charlm
 import corpus
 import seq2seq
 import vanishing
+from beyond import beat_counting
 from beyond.ctc_digits import EXAMPLE, LONGEST
 from lab import results, script, trainings
 from lab.errors import SAVED, UserError
 from lab.results import Work, to_json, write_whole
-from layers import char_rnn
+from layers import char_gpt, char_lm
 from layers.encoder_decoder import Seq2Seq
 from layers.spoken_digits import SPOKEN
 
 MODELS = Path(__file__).resolve().parent / "models.js"
 PREFIX, SUFFIX = "const EXPORTED = ", ";\n"
-HIDDEN = 64  # units of the character model
-CHARACTER_STEPS, DIGIT_STEPS = 12_000, 2_000
+HIDDEN = 64  # units of the GRU that reads characters
+GRU_STEPS, GPT_STEPS, DIGIT_STEPS = 12_000, charlm.STEPS, 2_000
 LENGTHS = (1, 20)  # digits, the shortest and the longest
 SETTINGS = ("length", "attention", "seed", "steps", "learning_rate", "clip")  # of a model that reverses
 STATES = ["GRU", "Transformer, token 1"]  # of cells_table.py: what each keeps of a text of one token
@@ -89,8 +91,9 @@ def unpacked(text, kind):
 
 
 def character_model(exported):
-    """The exported character model as a torch module in float64."""
-    model = char_rnn.CharRNN(len(exported["alphabet"]) + 1, "GRU", HIDDEN).double()
+    """One of the exported models that read characters, as a torch module in float64."""
+    settings = argparse.Namespace(forget_bias=None, **{name: exported.get(name) for name in ("cell", "hidden", "seed")})
+    model = char_lm.build(settings, len(exported["alphabet"]) + 1).double()
     model.load_state_dict(weights(exported))
     return model
 
@@ -103,17 +106,24 @@ def digit_model(exported):
 
 
 def trained(work):
-    """The three models with what they score, by name."""
+    """The four models with what they score, by name."""
     text = corpus.load()
-    characters = charlm.Config("GRU", 0, text.fingerprint, CHARACTER_STEPS, HIDDEN)
+    gru = charlm.Config("GRU", 0, text.fingerprint, GRU_STEPS, HIDDEN)
+    gpt = charlm.Config("GPT", 0, text.fingerprint, GPT_STEPS)
     digits = [seq2seq.Config(LENGTHS, attends, 0, DIGIT_STEPS) for attends in (False, True)]
     arguments = argparse.Namespace(jobs=None, cluster=None, work=work)
-    reader, without, having = trainings.run(train, [characters, *digits], arguments)
+    gru_record, gpt_record, without, having = trainings.run(train, [gru, gpt, *digits], arguments)
 
-    settings = {"cell": "GRU", "hidden": HIDDEN, "seed": characters.seed, "steps": CHARACTER_STEPS}
-    reader = settings | {"alphabet": "".join(text.characters)} | reader
-    bits, _ = char_rnn.evaluate(character_model(reader), torch.from_numpy(text.encode(text.validation)))
-    models = {"characters": {"validation_bits_per_char": bits} | reader}
+    size = char_gpt.SIZES[gpt.cell]
+    shape = {"window": char_gpt.WINDOW, "heads": size.heads, "blocks": size.blocks}
+    models, validation = {}, torch.from_numpy(text.encode(text.validation))
+    for name, config, record in ("gru", gru, gru_record | {"hidden": HIDDEN}), ("gpt", gpt, gpt_record | shape):
+        model = {setting: asdict(config)[setting] for setting in ("cell", "seed", "steps")} | record
+        model |= {"alphabet": "".join(text.characters)}
+        built = character_model(model)
+        parameters = sum(p.numel() for p in built.parameters())
+        bits, _ = char_lm.evaluate(built, validation)
+        models[name] = {"validation_bits_per_char": bits, "parameters": parameters} | model
     for name, config, record in zip(("without_attention", "attention"), digits, (without, having), strict=True):
         model = {setting: asdict(config)[setting] for setting in SETTINGS} | record
         models[name] = scores(digit_model(model)) | model
@@ -153,6 +163,14 @@ def picked(*names):
 def counting(found):
     """The two kinds of Kneser–Ney."""
     return {"fixed_discount": found, "modified": found["modified"]}
+
+
+def beaten(found):
+    """Bits per character of the widest LSTM and the GPT, means over seeds, of counting, and of all of them mixed."""
+    rows = grouped([run for run in found["runs"] if "diverged_at_step" not in run], lambda run: run["row"])
+    bits = {row: fmean(run["validation_bits_per_char"] for run in same) for row, same in rows.items()}
+    tuned = {"LSTM": bits[beat_counting.WIDEST], "GPT": bits[beat_counting.OF_GPT]}
+    return tuned | {"counting": found["counting"]["on_all_bits_per_char"], "mixture": found["all"]["bits_per_char"]}
 
 
 def reversals(found):
@@ -240,6 +258,7 @@ QUOTED = {
     },
     "cell_path": lambda found: {way: curve[-1] for way, curve in found["every_step"][KEPT].items()},
     "kneser_ney": lambda found: {name: min(kind["bits_per_char"]) for name, kind in counting(found).items()},
+    "beat_counting": beaten,
     "char_models": lambda found: {
         "runs": [picked("cell", "seed", "steps", "validation_bits_per_char")(run) for run in found["runs"]]
     },
@@ -269,7 +288,7 @@ def main(argv=None):
         work.clear()
     finally:
         work.release()
-    for name in "characters", "without_attention", "attention":
+    for name in "gru", "gpt", "without_attention", "attention":
         print(f"{name}: step {content[name]['step']:,}")
 
 

@@ -305,16 +305,14 @@ function parametersOf(weights, layer, suffix = "") {
   return { W_ih, W_hh, b_ih, b_hh };
 }
 
-/** charlm.py's model: an embedding, a GRU, and a guess at the next character. */
+/** charlm.py's models: each reads characters, and guesses at the next one from what it then knows. */
 class CharacterModel {
   constructor(exported) {
-    const weights = unpackWeights(exported);
+    this.weights = unpackWeights(exported);
     this.characters = [...exported.alphabet];
     this.ids = new Map(this.characters.map((character, id) => [character, id]));
-    this.embedding = weights["embedding.weight"];
-    this.cell = gruCell(parametersOf(weights, "rnn", "_l0"));
-    this.output = { W: weights["linear.weight"], b: weights["linear.bias"] };
-    this.first = { h: zeros(exported.hidden) };
+    this.embedding = this.weights["embedding.weight"];
+    this.output = { W: this.weights["linear.weight"], b: this.weights["linear.bias"] };
   }
 
   knows(character) {
@@ -324,10 +322,6 @@ class CharacterModel {
   /** A character's number; all that training never showed share the last one. */
   id(character) {
     return this.ids.get(character) ?? this.characters.length;
-  }
-
-  read(state, character) {
-    return this.cell.step(state, row(this.embedding, this.id(character)));
   }
 
   logits(state) {
@@ -345,6 +339,113 @@ class CharacterModel {
   bits(state, character) {
     return -Math.log2(softmax(this.logits(state))[this.id(character)]);
   }
+}
+
+/** All that it keeps of a text is h. */
+class GruReader extends CharacterModel {
+  constructor(exported) {
+    super(exported);
+    this.cell = gruCell(parametersOf(this.weights, "rnn", "_l0"));
+    this.first = { h: zeros(exported.hidden) };
+  }
+
+  read(state, character) {
+    return this.cell.step(state, row(this.embedding, this.id(character)));
+  }
+}
+
+/** layers/char_gpt.py's model. It keeps the text of its window, and of each block the keys and values of that text.
+ *
+ * ``h`` is the last character's vector, and ``looked`` how much of each kept character every head of every block read.
+ */
+class GptReader extends CharacterModel {
+  constructor(exported) {
+    super(exported);
+    const { window, heads, blocks } = exported;
+    Object.assign(this, { window, heads, first: { ids: [], kept: Array(blocks).fill({ keys: [], values: [] }) } });
+    const part = (name) => ({ W: this.weights[`${name}.weight`], b: this.weights[`${name}.bias`] });
+    this.norm = part("norm");
+    this.blocks = Array.from({ length: blocks }, (_, i) => ({
+      before_attention: part(`blocks.${i}.before_attention`),
+      qkv: part(`blocks.${i}.attention.qkv`),
+      output: part(`blocks.${i}.attention.output`),
+      before_feed_forward: part(`blocks.${i}.before_feed_forward`),
+      widen: part(`blocks.${i}.widen`),
+      narrow: part(`blocks.${i}.narrow`),
+    }));
+  }
+
+  read({ ids, kept }, character) {
+    const id = this.id(character);
+    if (ids.length < this.window) return this.append(kept, ids, id);
+    // The window is full: its second half is read anew, since its keys and values know of the half that is dropped.
+    const half = ids.slice(this.window / 2);
+    return [...half, id].reduce((state, next) => this.append(state.kept, state.ids, next), this.first);
+  }
+
+  append(kept, ids, id) {
+    let x = row(this.embedding, id);
+    const looked = [];
+    const now = this.blocks.map((block, i) => {
+      const [q, k, v] = this.thirds(product(block.qkv.W, normalised(x, block.before_attention)));
+      const turn = (heads) => heads.map((vector) => turned(vector, ids.length));
+      const keys = [...kept[i].keys, turn(k)];
+      const values = [...kept[i].values, v];
+      const weights = turn(q).map((query, head) =>
+        softmax(keys.map((key) => dot(query, key[head]) / Math.sqrt(query.length))),
+      );
+      looked.push(weights);
+      const heads = weights.map((shares, head) => mixed(shares, values, head));
+      x = added(x, product(block.output.W, join(...heads)));
+      const wide = product(block.widen.W, normalised(x, block.before_feed_forward), block.widen.b);
+      x = added(x, product(block.narrow.W, wide.map(gelu), block.narrow.b));
+      return { keys, values };
+    });
+    return { ids: [...ids, id], kept: now, looked, h: normalised(x, this.norm) };
+  }
+
+  /** Queries, keys and values, each cut into heads. */
+  thirds(qkv) {
+    const size = qkv.length / 3 / this.heads;
+    const heads = Array.from({ length: 3 * this.heads }, (_, i) => qkv.subarray(i * size, (i + 1) * size));
+    return [0, 1, 2].map((i) => heads.slice(i * this.heads, (i + 1) * this.heads));
+  }
+}
+
+/** Layer normalisation, as torch has it. */
+function normalised(x, { W, b }) {
+  const mean = x.reduce((a, c) => a + c) / x.length;
+  const variance = x.reduce((a, c) => a + (c - mean) ** 2, 0) / x.length;
+  return x.map((value, i) => ((value - mean) / Math.sqrt(variance + 1e-5)) * W[i] + b[i]);
+}
+
+/** Rotary positions: the pairs (i, i + half) of a head's vector turned by its place times their rate. */
+function turned(vector, place) {
+  const half = vector.length / 2;
+  return vector.map((value, j) => {
+    const i = j % half;
+    const angle = place * 10_000 ** (-i / half);
+    const across = j < half ? -vector[i + half] : vector[i];
+    return value * Math.cos(angle) + across * Math.sin(angle);
+  });
+}
+
+/** The values of one head, each by its share. */
+function mixed(shares, values, head) {
+  const out = zeros(values[0][head].length);
+  shares.forEach((share, t) => values[t][head].forEach((value, j) => (out[j] += share * value)));
+  return out;
+}
+
+const added = (a, b) => a.map((value, i) => value + b[i]);
+
+/** x Φ(x), with Φ by the series of the normal distribution, all of whose terms have one sign. */
+function gelu(x) {
+  if (Math.abs(x) > 8) return x > 0 ? x : 0;
+  let term = x;
+  let sum = x;
+  for (let n = 3; Math.abs(term) > 1e-17 * Math.abs(sum); n += 2) sum += term *= (x * x) / n;
+  return x * (0.5 + (sum * Math.exp((-x * x) / 2)) / Math.sqrt(2 * Math.PI));
 }
 
 /** seq2seq.py's models: an encoder, and a decoder that attends to its states, or doesn't. */

@@ -125,7 +125,25 @@ const QUESTIONS = [
         answer: argmax(bits.map(([, value]) => -value)),
         because:
           `Bits per character: ${bits.map(([name, value]) => `${value.toFixed(3)} (${name})`).join(", ")}. ` +
-          `Counting with modified discounts, the best of seven contexts, takes ${kneser_ney.modified.toFixed(3)}.`,
+          `Counting with modified discounts, at its best context, takes ${kneser_ney.modified.toFixed(3)}.`,
+        where: { panel: "read" },
+      };
+    },
+  },
+  {
+    needs: ["beat_counting"],
+    make({ beat_counting: { counting, LSTM, GPT, mixture } }) {
+      const bits = [
+        ["modified Kneser–Ney, which counts", counting],
+        ["an LSTM of 512 units", LSTM],
+        ["a GPT of four blocks", GPT],
+        ["all of them mixed", mixture],
+      ];
+      return {
+        ask: "Tuned and stopped on posts of their own, dropping and decaying: which guesses unseen posts best?",
+        options: bits.map(([name]) => name),
+        answer: argmax(bits.map(([, value]) => -value)),
+        because: `Bits per character: ${bits.map(([name, value]) => `${value.toFixed(3)} (${name})`).join(", ")}.`,
         where: { panel: "read" },
       };
     },

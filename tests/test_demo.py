@@ -16,11 +16,12 @@ from commands import ROOT
 import corpus
 import gates
 import seq2seq
+from beyond.beat_counting import OF_GPT, WIDEST
 from demo import export
 from lab import results
 from lab.errors import UserError
 from lab.trainings import Checkpoint
-from layers import char_rnn, ctc
+from layers import char_lm, char_rnn, ctc
 
 DEMO = ROOT / "demo"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -39,8 +40,8 @@ def exported():
 # ---- what export.py writes
 
 
-def test_the_models_fit_in_a_megabyte_and_the_page_refers_to_nothing_outside():
-    assert export.MODELS.stat().st_size < 1_000_000
+def test_the_models_fit_in_two_megabytes_and_the_page_refers_to_nothing_outside():
+    assert export.MODELS.stat().st_size < 2_000_000
     for path in DEMO.iterdir():
         if path.suffix in (".html", ".css", ".js") and path != export.MODELS:
             addresses = re.findall(r"\w+://[^\s\"']+", path.read_text(encoding="utf-8"))
@@ -91,13 +92,12 @@ def test_a_training_gives_the_weights_that_it_ends_with():
     assert record["weights"] == {name: export.rounded(W) for name, W in model.state_dict().items()}
 
 
-def test_the_character_model_is_surprised_where_a_word_begins(exported):
+@pytest.mark.parametrize("name", ["gru", "gpt"])
+def test_a_character_model_is_surprised_where_a_word_begins(exported, name):
     """As panel 1 says: bits jump at a word's first letter and sink from letter to letter."""
-    model, text = export.character_model(exported["characters"]), corpus.load()
+    model, text = export.character_model(exported[name]), corpus.load()
     read = text.validation[:8000]
-    ids = torch.from_numpy(text.encode(read))[:, None]
-    with torch.no_grad():
-        bits = char_rnn.score(model, ids[:-1], ids[1:])[:, 0].numpy()
+    bits = char_lm.score_text(model, torch.from_numpy(text.encode(read))).numpy()
     words = list(re.finditer(r"(?<= )[a-z]{4,}", read))
     first, second, third, fourth = (np.mean([bits[word.start() + k - 1] for word in words]) for k in range(4))
     assert first > second > third > fourth and first > 2 * fourth
@@ -253,42 +253,96 @@ def levels(page, selector):
 # ---- one token at a time
 
 
-def test_the_character_model_computes_what_charlm_computes(page, exported):
-    model = export.character_model(exported["characters"])
-    text = corpus.load()
-    ids = torch.from_numpy(text.encode(TEXT + "∅ß"))[:, None]
+READERS = {"gru": "GruReader", "gpt": "GptReader"}
+LONG = (TEXT + "∅ß ") * 5  # 285 characters: more than two windows of the GPT
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_character_model_computes_what_charlm_computes(maths, exported, name):
+    model = export.character_model(exported[name])
     with torch.no_grad():
-        expected = model(ids)[0][:, 0]  # (time, vocabulary)
-    computed = page.evaluate(
-        """text => { const model = new CharacterModel(EXPORTED.characters);
+        expected = model(torch.from_numpy(corpus.load().encode(LONG))[:, None])[0][:, 0]  # (time, vocabulary)
+    computed = maths.evaluate(
+        """([text, name, kind]) => { const model = new (eval(kind))(EXPORTED[name]);
         let state = model.first; return [...text].map(c => [...model.logits(state = model.read(state, c))]); }""",
-        TEXT + "∅ß",
+        [LONG, name, READERS[name]],
     )
     np.testing.assert_allclose(computed, expected, rtol=0, atol=ABSOLUTE)
 
-    page.get_by_label("A text for it to read").fill(TEXT)
-    bits = char_rnn.score(model, ids[: len(TEXT) - 1], ids[1 : len(TEXT)]).mean().item()
-    assert page.locator("#read-bits strong").inner_text() == f"{bits:.2f}"
-    likeliest = expected[len(TEXT) - 1].softmax(0)[:-1].topk(5)
-    shown = page.locator("#read-next .character").all_inner_texts()
+
+def test_the_gpt_looks_mostly_at_the_last_few_characters(exported):
+    """As panel 1 says: most of each head's weight, where a window is full, and where all alike would have 8 of 128."""
+    model, text = export.character_model(exported["gpt"]), corpus.load()
+    ids = torch.from_numpy(text.encode(text.validation[: 8 * 128])).view(8, 128).t()
+    with torch.no_grad():
+        last = model.attention_weights(ids)[..., -1, -8:].sum(-1).mean(1)  # (block, head)
+    assert (last > 0.5).all()
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_its_bits_and_its_likeliest_characters_are_shown(page, exported, name):
+    model, text, panel = export.character_model(exported[name]), corpus.load(), name.upper()
+    page.get_by_label("A text for them to read").fill(TEXT)
+    ids = torch.from_numpy(text.encode(TEXT))
+    bits = char_lm.score_text(model, ids).mean().item()
+    assert page.locator(f"#read-bits-{panel} strong").inner_text() == f"{bits:.2f}"
+    with torch.no_grad():
+        likeliest = model(ids[:, None])[0][-1, 0].softmax(0)[:-1].topk(5)
+    shown = page.locator(f"#read-next-{panel} .character").all_inner_texts()
     assert [{"␣": " ", "⏎": "\n"}.get(s, s) for s in shown] == [text.characters[i] for i in likeliest.indices]
 
 
-def test_at_temperature_0_it_writes_what_charlm_writes(page, exported):
+def test_where_the_gpt_looks_is_where_its_heads_look(page, exported):
+    """The weights of layers/char_gpt.py in the window that ends with the text, a head's or their mean."""
+    model = export.character_model(exported["gpt"])
+    page.get_by_label("A text for them to read").fill(LONG[:150])
+    # the window moves on after 128 characters and after 192: it holds the 86 from the 65th on
+    with torch.no_grad():
+        weights = model.attention_weights(torch.from_numpy(corpus.load().encode(LONG[64:150]))[:, None])
+    weights = weights[:, 0, :, -1]  # (block, head, time)
+    np.testing.assert_allclose(levels(page, "#read-looks .token"), weights.mean((0, 1)), atol=6e-4)
+    page.get_by_label("Where the GPT looks").select_option("block 2, head 1")
+    np.testing.assert_allclose(levels(page, "#read-looks .token"), weights[1, 0], atol=6e-4)
+    most = weights[1, 0].argmax().item()
+    assert page.locator("#read-looked").inner_text().endswith(f": {weights[1, 0, most]:.0%}")
+    page.get_by_role("slider", name="Characters read").press("Home")
+    assert levels(page, "#read-looks .token") == [1]
+    assert page.locator("#read-looked").inner_text() == "Most at “W”, which it has just read: 100%"
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_at_temperature_0_it_writes_what_charlm_writes(page, exported, name):
     text = corpus.load()
-    page.get_by_label("A text for it to read").fill("The state")
+    page.get_by_label("A text for them to read").fill("The state")
+    page.locator("#read-model").get_by_label(name.upper()).check()
     slide(page, "#read-temperature", "ArrowLeft", 5)
     page.get_by_role("button", name="Go on").click()
     page.wait_for_function("document.getElementById('read-text').value.length > 20")
-    model = export.character_model(exported["characters"])
-    ids = char_rnn.generate(model, torch.from_numpy(text.encode("The state")), 120, 0, torch.Generator())
+    model = export.character_model(exported[name])
+    ids = char_lm.generate(model, torch.from_numpy(text.encode("The state")), 120, 0, torch.Generator())
     assert page.locator("#read-text").input_value() == "The state" + text.decode(ids)
     assert page.locator("#read-tokens .written").count() == 120
 
 
+def test_the_bars_under_the_text_are_the_surprise_of_the_model_chosen(page, exported):
+    text = page.get_by_label("A text for them to read").input_value()
+    ids = torch.from_numpy(corpus.load().encode(text))
+    for name in READERS:
+        page.locator("#read-model").get_by_label(name.upper()).check()
+        bits = char_lm.score_text(export.character_model(exported[name]), ids)
+        expected = [0.0, *(bits / 8).clamp(max=1).tolist()]
+        np.testing.assert_allclose(levels(page, "#read-tokens .token"), expected, atol=6e-4)
+
+
+def test_gelu_is_torchs(maths):
+    x = np.linspace(-12, 12, 97)
+    computed = maths.evaluate("x => x.map(value => gelu(value))", x.tolist())
+    np.testing.assert_allclose(computed, torch.nn.functional.gelu(torch.from_numpy(x)), rtol=0, atol=1e-13)
+
+
 def test_the_temperature_changes_the_odds_that_are_drawn_from(maths):
     peaks = maths.evaluate(
-        """[0, 0.5, 1, 1.5].map(t => { const model = new CharacterModel(EXPORTED.characters);
+        """[0, 0.5, 1, 1.5].map(t => { const model = new GruReader(EXPORTED.gru);
         return Math.max(...model.odds(model.read(model.first, "T"), t)); })"""
     )
     assert peaks[0] == 1 and sorted(peaks, reverse=True) == peaks and len(set(peaks)) == 4
@@ -303,13 +357,13 @@ def test_the_arrow_keys_move_along_the_text_and_the_state_follows(page):
     assert page.evaluate(state) != last
     page.keyboard.press("Home")
     assert row.get_attribute("aria-valuetext") == "T, character 1"
-    assert "first character is given" in page.locator("#read-bits").inner_text()
+    assert "first character is given" in page.locator("#read-given").inner_text()
     page.keyboard.press("End")
     assert page.evaluate(state) == last
 
 
 def test_characters_never_seen_are_named_and_an_empty_text_is_no_mistake(page):
-    field = page.get_by_label("A text for it to read")
+    field = page.get_by_label("A text for them to read")
     field.fill("a∅b😀")
     assert page.locator("#read-unknown").inner_text().startswith("∅ 😀: never seen in training")
     assert page.locator("#read-tokens .token").count() == 4
@@ -317,7 +371,7 @@ def test_characters_never_seen_are_named_and_an_empty_text_is_no_mistake(page):
     assert page.locator("#read-unknown").inner_text() == ""
     page.get_by_role("button", name="Clear").click()
     assert page.locator("#read-tokens .token").count() == 0
-    assert page.locator("#read-bits").inner_text().startswith("Type something")
+    assert page.locator("#read-given").inner_text().startswith("Type something")
 
 
 # ---- the signal on the way back
@@ -479,7 +533,7 @@ def test_every_control_of_panel_2_changes_the_curve_and_keeps_the_one_before(pag
         lambda: page.get_by_label("LSTM", exact=True).check(),
         lambda: slide(page, "#signal-bias", "ArrowLeft", 1),
         lambda: page.get_by_role("group", name="output gate").get_by_label("open").check(),
-        lambda: page.get_by_label("GRU", exact=True).check(),
+        lambda: page.locator("#signal-cell").get_by_label("GRU").check(),
         lambda: page.get_by_label("inputs", exact=True).check(),
         lambda: page.get_by_label("A sentence", exact=True).fill(
             "Another sentence, as long as the fifty steps that count."
@@ -670,6 +724,7 @@ def test_the_scores_are_shown_at_the_length_that_was_typed(page, exported):
 
 
 def test_where_a_digit_looked_is_told_by_key_and_by_pointer(page, exported):
+    page.get_by_label("Up to 20 digits").fill(DIGITS)
     _, looked = export.digit_model(exported["attention"]).write(torch.tensor([[int(d) for d in DIGITS]]), 20)
     row = page.get_by_role("slider", name="Digits written with attention")
     row.focus()
@@ -840,6 +895,12 @@ def expected_answers(figures):
     runs = saved["char_models"]["runs"]
     bits = {cell: [run["validation_bits_per_char"] for run in runs if run["cell"] == cell] for cell in char_rnn.CELLS}
     yield int(np.argmin([min(saved["kneser_ney"]["bits_per_char"]), *map(np.mean, bits.values())]))
+
+    if "beat_counting" in saved:
+        runs = saved["beat_counting"]["runs"]
+        tuned = [np.mean([r["validation_bits_per_char"] for r in runs if r["row"] == row]) for row in (WIDEST, OF_GPT)]
+        counted, mixed = saved["beat_counting"]["counting"], saved["beat_counting"]["all"]
+        yield int(np.argmin([counted["on_all_bits_per_char"], *tuned, mixed["bits_per_char"]]))
 
 
 def test_the_answers_are_those_of_the_outputs_and_the_first_try_counts(page, exported):

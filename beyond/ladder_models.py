@@ -4,7 +4,21 @@ The layers of layers/selective.py take the place of the recurrent layer of charl
 char_models.py and beyond/scan_models.py: width, windows, steps, optimizer, seeds, and the validation text read from end
 to end with the state carried along.
 
-    python -m beyond.ladder_models          not run at full length yet; about 9 min by the time of a step
+    python -m beyond.ladder_models          12 min
+
+Prints, at the end:
+
+                                           best step   bits/char there  at the last step
+    minGRU, 3,000 steps                  2,871 ± 258     2.806 ± 0.009     2.806 ± 0.009
+    linear attention, 3,000 steps        2,214 ± 589     4.125 ± 0.004     4.123 ± 0.006
+    selective state space, 3,000 steps   3,000 ± 197     2.833 ± 0.016     2.833 ± 0.016
+    fading attention, 3,000 steps        3,000 ± 197             3.211             3.211
+    add-one, context 2                                           3.494
+    Kneser–Ney, context 5                                        2.554
+    modified Kneser–Ney, context 19                              2.463
+
+To fade is worth nine tenths of a bit to linear attention; to select is worth nothing here. Both layers are best at
+their last step: with more of them they would get further.
 
 The state space is trained with three seeds. Of fading attention there is one: it is compared with linear attention,
 from which it is expected to be a whole bit apart, many times what lies between seeds.

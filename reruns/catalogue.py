@@ -52,11 +52,13 @@ CHAPTERS = {
         "beyond.scan",
         "beyond.scan_lengths",
         "beyond.scan_models",
+        "beyond.ladder_models",
         "beyond.course_table",
         "beyond.gpt",
         "beyond.beat_counting_settings",
         "beyond.beat_counting",
         "beyond.horizon",
+        "beyond.ladder",
     ],
 }
 QUICK_SECONDS = 30  # of one core: what takes less is rerun without being asked for

@@ -1,8 +1,8 @@
-"""A recurrent character model: trained on windows from random places, judged on a whole text read from end to end.
+"""A character model, recurrent or a GPT: trained on windows from random places, judged on a whole text.
 
-Each window begins with a state of zero. The validation text is read with the state carried along, and every character
-after the first is scored. A learning curve is estimated along the way, and the weights of its lowest point on the
-validation text are kept: --save writes them, and --sample writes from them.
+Each window begins with a state of zero. The validation text is read from end to end with the state carried along, by a
+GPT in windows, and every character after the first is scored. A learning curve is estimated along the way, and the
+weights of its lowest point on the validation text are kept: --save writes them, and --sample writes from them.
 
     python charlm.py LSTM 0                          trains for 3,000 steps: cell, seed, and steps if you like
     python charlm.py GPT 0                           the same of a Transformer that reads windows (layers/char_gpt.py)
@@ -10,8 +10,9 @@ validation text are kept: --save writes them, and --sample writes from them.
     python charlm.py GRU 1 500 --save gru.pt
     python charlm.py --load gru.pt --sample 300 --prompt "A gate" --temperature 0.5
 
-A step takes about 50 ms with RNN, 130 with GRU and 165 with LSTM on one core of the reference machine. char_models.py
-trains all the post's models. (Long because half of it is the command: what can be asked of a model.)
+A step takes about 50 ms with RNN, 130 with GRU and 165 with LSTM on one core of the reference machine, and 120 with GPT
+on a slower one. char_models.py trains all the post's models. (Long because half of it is the command: what can be asked
+of a model.)
 
 Sources: Elman, "Finding structure in time" (1990); Cho et al., "Learning phrase representations using RNN
 encoder-decoder" (2014) for the GRU, with the reset as torch has it (see layers/cells.py); Hochreiter and Schmidhuber,

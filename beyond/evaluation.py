@@ -11,7 +11,7 @@ post's charlm.py differs in two ways:
 The state is carried along in both, so that each character costs the same in both, and only sums differ. Here they are
 taken from the same models, trained for 300 steps each.
 
-    python -m beyond.evaluation          4 min
+    python -m beyond.evaluation          2 min
 
 Prints:
 

@@ -15,16 +15,17 @@ Prints, at the end:
     GRU         : 12 characters; by its gradient 29 (step 963)
     LSTM        : 14 characters; by its gradient 29 (step 2,253)
     minGRU      : 12 characters; by its gradient 17 (step 3,000)
-    GPT         : 19 characters; by its gradient 128 (step 1,920)
-    larger GPT  : 15 characters; by its gradient 128 (step 1,080)
+    GPT         : 19 characters; by its gradient 128, all of its window (step 1,920)
+    larger GPT  : 15 characters; by its gradient 128, all of its window (step 1,080)
 
 All of them look back over two or three words and hardly use what lies before: the recurrent ones, of whose gradient
 next to nothing arrives there, and the larger GPT, to which a hundredth and more comes from anywhere in its window.
 
 One seed of each model is looked at, with the weights of its best step. The recurrent ones are trained anew by
 charlm.py, for as many steps as char_models.py and beyond/scan_models.py found to be best: at a rate that never changes,
-these give the same weights again. The GPTs are those of beyond/gpt.py, which looked when it had trained them.
-Kneser–Ney is the modified one, with each context as long as the history.
+these give the same weights again on the same processor, and others of the same kind on another, as here. The GPTs are
+those of beyond/gpt.py, which looked when it had trained them. Kneser–Ney is the modified one, with each context as long
+as the history.
 
 A model's reach is the history that leaves it 0.05 bits from the fewest that it takes with any; by its gradient, the
 distance from which on it is less than 1 % of what arrives right before the character. Both are read off straight lines
@@ -175,6 +176,8 @@ def tell(found):
     yield f"how far it looks: to {NEAR_BITS} bits from its best; by its gradient, to {NEAR_SHARE:.0%} of the nearest"
     for model in models:
         told = f"{model['reach']:,.0f} characters; by its gradient {model['reach_of_gradient']:,.0f}"
+        furthest = max(d for d, g in zip(model["history"], model["gradient"], strict=True) if g)
+        told += ", all of its window" * (model["reach_of_gradient"] == furthest)
         yield f"{model['cell']:12}: {told} (step {model['best_step']:,})"
     yield from (charlm.line(model) for model in found["models"] if "diverged_at_step" in model)
 

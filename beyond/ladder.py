@@ -131,7 +131,6 @@ def measure(arguments):
             rows.append(trained(cell, family, BEST_STEP, runs, "best_validation_bits_per_char"))
     rows += tuned(found["beat_counting"])
     return {
-        "corpus": records["char_models"]["corpus"],
         "rows": sorted(rows, key=lambda one: -mean(one["bits_per_char"])),
         "scored_characters": found["kneser_ney"]["scored_characters"],
     }

@@ -19,11 +19,11 @@ width 1.
 Prints, among the rest:
 
     forward, growing with T
-    GRU            : T to the power of 1.00 at the end; 0.439 + 0.0225 T ms, at most 4% off
-    attention      : T to the power of 2.03 at the end; 0.311 + 8.68e-06 T² ms, at most 19% off
-    fused attention: T to the power of 1.70 at the end; 0.124 + 0.00215 T + 2.81e-06 T² ms, at most 7% off
-    attention      : as slow as the GRU at 2,258 steps (measured), at 2,593 (fitted)
-    fused attention: as slow as the GRU at 7,514 steps (measured), at 7,240 (fitted)
+    GRU            : T to the power of 0.98 at the end; 0.158 + 0.0204 T ms, at most 2% off
+    attention      : T to the power of 2.07 at the end; 0.204 + 0.000731 T + 9.18e-06 T² ms, at most 16% off
+    fused attention: T to the power of 1.75 at the end; 0.0444 + 0.00253 T + 4.04e-06 T² ms, at most 8% off
+    attention      : as slow as the GRU at 2,106 steps (measured), at 2,137 (fitted)
+    fused attention: as slow as the GRU at 4,528 steps (measured), at 4,426 (fitted)
 
 With the backward pass attention is the faster one at all of these lengths.
 

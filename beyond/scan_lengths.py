@@ -10,9 +10,9 @@ numbers of parameters: the only question here is what they cost.
 
 Prints, near the end:
 
-    at 8,192 steps minGRU, scan takes 0.156 of the time of minGRU, loop
-    at 8,192 steps minGRU, scan takes 0.026 of the time of GRU
-    at 8,192 steps linear attention, chunked takes 0.292 of the time of fused attention
+    at 8,192 steps minGRU, scan takes 0.154 of the time of minGRU, loop
+    at 8,192 steps minGRU, scan takes 0.025 of the time of GRU
+    at 8,192 steps linear attention, chunked takes 0.190 of the time of fused attention
 
 Times are medians of 5 rounds in which all rivals take turns, and of 3 rounds at 4,096 steps and beyond, where a round
 takes seconds; 3 rounds before them aren't counted. Forward passes run in inference mode. A slope is fitted to the last

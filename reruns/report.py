@@ -24,12 +24,12 @@ SAID = {
 WHY = {
     "attention_is_one_step": "Token 1 is one step away from token 1,024",
     "serial_costs": "A GRU waits for each step: less arithmetic, more time",
-    "attention_predicts_better": "At equal size and steps a GPT predicts better",
+    "attention_predicts_better": "At its best step a GPT of equal size is better",
     "regularising_beats_counting": "Only regularised does an LSTM beat counting",
-    "each_knows_something_else": "Counting still knows something else: mixed, both are better",
-    "attention_looks_further": "A GPT uses more of the past",
-    "one_core_wins_no_time": "Not on one core: there a GPT is the slower one",
-    "a_token_stays_cheap": "Nor in writing: the longer the text, the dearer a token",
+    "each_knows_something_else": "Mixed with counting, both are better",
+    "attention_looks_further": "A GPT uses twice as much of the past",
+    "one_core_wins_no_time": "On one core, though, a GPT is the slower to train",
+    "a_token_stays_cheap": "And writing costs it more the longer the text",
 }
 TABLES = {"the post, or the course, says": SAID, "why Transformers won, and where not": WHY}
 

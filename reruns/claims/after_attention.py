@@ -4,8 +4,10 @@ from reruns.claims.base import UNDECIDED, apart, claim, decided, each, exactly, 
 
 EACH_AS_LARGE = {"RNN": "GPT", "LSTM": "larger GPT"}  # about as many parameters
 AIMS = {"recurrent": 2.36, "GPT": 2.30, "mixture": 2.15}  # bits per character, set before anything was trained
-POSTS, WIDEST, OF_GPT = "LSTM, as in the post", "LSTM, regularised, wide", "GPT, regularised"
+POSTS, REGULARISED, WIDEST = "LSTM, as in the post", "LSTM, regularised", "LSTM, regularised, wide"
+OF_GPT = "GPT, regularised"
 CLEARLY = 0.02  # bits per character: a difference of less is none
+TWICE = 2  # times as many characters
 AGREE = 4  # times: two distances of which neither is further than so many times the other are the same, roughly
 NEAR = 16  # characters: what lies further back is far away
 MOST_OF_IT = 0.5  # of what the far past is worth
@@ -93,12 +95,18 @@ def one_core_wins_no_time(gpt, benchmark_charlm):
     "beat_counting",
 )
 def regularising_beats_counting(beat_counting):
+    """Better and worse by 0.02 bits or more. First written without that: then 2.463 against 2.465 refuted it."""
     bits, counted = of(beat_counting, "row", "validation_bits_per_char"), beat_counting["counting"]["bits_per_char"]
-    verdict = together(*[apart([counted], bits[POSTS]), apart(bits[WIDEST], [counted])])
-    shown = {row: bits[row] for row in (POSTS, WIDEST)}
-    means = on_average({"the post's": bits[POSTS], "regularised": bits[WIDEST]})
-    figures = f"{one_by_one(shown)}; modified Kneser–Ney {counted:.3f} bits/char"
-    return verdict, figures, f"{means}, counting {counted:.3f}"
+    above, below = counted + CLEARLY, counted - CLEARLY
+    verdict = together(
+        decided(min(bits[POSTS]) > above, max(bits[POSTS]) < below),
+        decided(max(bits[WIDEST]) < below, min(bits[WIDEST]) > above),
+    )
+    figures = (
+        f"{one_by_one({row: own for row, own in bits.items() if row != OF_GPT})}; modified Kneser–Ney {counted:.3f}"
+    )
+    means = {"regularised": bits[REGULARISED], "wide": bits[WIDEST]} if REGULARISED in bits else {"wide": bits[WIDEST]}
+    return verdict, f"{figures} bits/char", f"{bits[POSTS][0]:.3f}, {on_average(means)}; counting {counted:.3f}"
 
 
 @claim(
@@ -129,9 +137,10 @@ def each_knows_something_else(beat_counting):
     averages = {row: beat_counting["averages"][row] for row in (WIDEST, OF_GPT)}
     better = [found["mixed"]["bits_per_char"] < min(counted, found["bits_per_char"]) for found in averages.values()]
     shown = (f"{row} {a['bits_per_char']:.3f}, mixed {a['mixed']['bits_per_char']:.3f}" for row, a in averages.items())
-    short = (
-        f"mixed {', '.join(format(a['mixed']['bits_per_char'], '.3f') for a in averages.values())}, alone {counted:.3f}"
-    )
+    alone = {"LSTM": averages[WIDEST], "GPT": averages[OF_GPT]}
+    told = ", ".join(f"{name} {a['bits_per_char']:.3f}" for name, a in alone.items())
+    mixed = ", ".join(f"{a['mixed']['bits_per_char']:.3f}" for a in alone.values())
+    short = f"{told}, Kneser–Ney {counted:.3f}; mixed {mixed}"
     return exactly(all(better)), f"{'; '.join(shown)}; modified Kneser–Ney {counted:.3f} bits/char", short
 
 
@@ -144,7 +153,7 @@ def three_are_better_than_one(beat_counting):
     return exactly(all(better)), "; ".join(shown) + " bits/char"
 
 
-@claim("No general compressor takes fewer bits per character than modified Kneser–Ney.", "beat_counting")
+@claim("None of zlib, bz2 and xz takes fewer bits per character than modified Kneser–Ney.", "beat_counting")
 def compressors_are_beaten(beat_counting):  # both were known when this rule was written: nothing is trained here
     counted, packed = beat_counting["counting"]["on_all_bits_per_char"], beat_counting["compressed"]
     beaten = min(packed.values()) > counted
@@ -152,10 +161,15 @@ def compressors_are_beaten(beat_counting):  # both were known when this rule was
     return exactly(beaten), f"{shown}; modified Kneser–Ney {counted:.3f} bits/char"
 
 
-@claim("A GPT uses more of the past than any recurrent layer trained on the same windows (one seed each).", "horizon")
+@claim(
+    "A GPT uses twice as much of the past as any recurrent layer trained on the same windows, or more (one seed each).",
+    "horizon",
+)
 def attention_looks_further(horizon):
+    """First written without "twice", and 15 characters against 14 held, which are read off one line from 8 to 16."""
     reaches = by_cell(horizon, "reach")
-    verdict = together(*[apart(own, reaches["larger GPT"]) for cell, own in reaches.items() if "GPT" not in cell])
+    recurrent = [own for cell, own in reaches.items() if "GPT" not in cell]
+    verdict = together(*[apart([TWICE * reach for reach in own], reaches["larger GPT"]) for own in recurrent])
     figures = f"{one_by_one(reaches, ',.0f')} characters, to 0.05 bits from its best"
     return (
         verdict,

@@ -3,6 +3,7 @@
 import pytest
 from claim_cases import Case, check, verdict
 
+from lab import results
 from reruns.claims import FAILS, HOLDS, UNDECIDED
 from reruns.claims.after_attention import OF_GPT, POSTS, WIDEST
 
@@ -79,7 +80,7 @@ SHUFFLED = "bits_per_char_where_the_rest_is_shuffled"
 FUZZY = [2.7, 2.6, 2.55, 2.5]
 SHARP = [4.0, 3.0, 2.69, 2.5]  # 0.19 lost of the 0.2 that is worth, and not 0.05
 NOTHING = [4.0, 3.0, 2.519, 2.5]  # is worth 0.019
-HORIZON = {"horizon": {"models": [model("larger GPT", 60, 90), model("LSTM", 40, 30)]}}
+HORIZON = {"horizon": {"models": [model("larger GPT", 90, 90), model("LSTM", 40, 30)]}}
 HORIZON["horizon"]["models"].append({"cell": "RNN", "diverged_at_step": 7})
 
 
@@ -200,10 +201,10 @@ def test_every_figure_that_is_named_decides(name):
 @pytest.mark.parametrize(
     "reaches, told",
     [
-        ([("larger GPT", 60), ("larger GPT", 30), ("LSTM", 40)], UNDECIDED),  # one seed of two
+        ([("larger GPT", 90), ("larger GPT", 30), ("LSTM", 40)], UNDECIDED),  # one seed of two
         ([("larger GPT", 30), ("LSTM", 40)], FAILS),
-        ([("larger GPT", 60), ("LSTM", 40), ("GRU", 70)], FAILS),
-        ([("larger GPT", 60), ("LSTM", 40), ("GRU", 50)], HOLDS),
+        ([("larger GPT", 110), ("LSTM", 40), ("GRU", 60)], FAILS),
+        ([("larger GPT", 110), ("LSTM", 40), ("GRU", 50)], HOLDS),
     ],
 )
 def test_every_recurrent_layer_has_to_look_less_far(reaches, told):
@@ -225,3 +226,8 @@ def test_both_have_to_be_fuzzy_and_to_have_something_to_lose(shuffled, bits, tol
     changes = [looked(at, SHUFFLED, value) for at, value in enumerate(shuffled)]
     changes += [looked(0, "bits_per_char", bits)] if bits else []
     assert verdict("far_away_is_fuzzy", HORIZON, *changes) == told
+
+
+def test_what_a_step_takes_is_compared_on_one_processor():
+    used = {results.load(name)["environment"]["processor"] for name in ("gpt", "benchmark_charlm")}
+    assert len(used) == 1

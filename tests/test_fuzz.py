@@ -204,6 +204,7 @@ def test_arguments_are_refused_and_accepted(fuzzed, things, capsys):
     assert fuzzed("charlm", ["--load", str(things / "model.pt"), "--data", str(things / "text")]) == 0
 
 
+@pytest.mark.slow
 def test_a_wait_for_a_pipe_is_told_from_computing(fuzzed, things, monkeypatch):
     """However busy the machine is: the moment begins with the wait."""
 

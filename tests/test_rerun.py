@@ -36,7 +36,8 @@ def test_a_rerun_of_exact_experiments_agrees_with_saved_and_published(tmp_path):
     assert last == "2 of 2 experiments agree"
 
 
-SECONDS = {"path_length": pytest.param("path_length", marks=pytest.mark.slow)}  # the only quick one that takes many
+# The quick ones that take seconds; tests/test_kneser_ney.py runs that one anyway, and looks at its lines.
+SECONDS = {name: pytest.param(name, marks=pytest.mark.slow) for name in ("path_length", "kneser_ney")}
 
 
 @pytest.mark.parametrize("name", [SECONDS.get(name, name) for name, entry in ENTRIES.items() if entry.is_quick])

@@ -290,6 +290,7 @@ def test_an_interrupted_training_ends_like_an_uninterrupted_one():
         assert hidden_markov.to_lists(resumed[-1][0]) == hidden_markov.to_lists(straight[-1][0])
 
 
+@pytest.mark.slow
 def test_known_parameters_are_recovered_up_to_the_order_of_states():
     rng = np.random.default_rng(0)
     truth = HMM(

@@ -58,6 +58,7 @@ TRAININGS = {
     "explosions, characters": (explosions, charlm.Config("RNN", 0, "", steps=2, hidden=8)),
     "latency": (latency, latency.Config("one way", 0, 2)),
 }
+SECONDS = {"CTC", "framewise", "latency", "gates_trained on text"}  # of which others share most of the code
 # Which not every device has: these train on the CPU.
 IN_FLOAT64 = {"beyond.hmm", "beyond.cell_path", "beyond.ten_words_back"}
 TIMED = [parallel, parallel_lengths, generation, scan_lengths]
@@ -136,7 +137,9 @@ def on_meta(monkeypatch):
         monkeypatch.setattr(torch.optim, name, lambda *args, real=real, fused=None, **more: real(*args, **more))
 
 
-@pytest.mark.parametrize("name", TRAININGS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SECONDS)) for name in TRAININGS]
+)
 def test_a_training_leaves_nothing_on_the_cpu_and_its_steps_ask_for_nothing(on_meta, training_of, name):
     module, config = training_of(name)
     assert module.train(config, Checkpoint())["seed"] == config.seed

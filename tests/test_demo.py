@@ -740,6 +740,7 @@ def test_where_a_digit_looked_is_told_by_key_and_by_pointer(page, exported):
     assert page.locator("#bottleneck-looked").inner_text().startswith("Digit 5 written")
 
 
+@pytest.mark.slow
 def test_the_grid_lights_up_as_the_decoder_writes(clocked_page):
     clocked_page.get_by_label("Up to 20 digits").fill("0123456789")
     clocked_page.evaluate(

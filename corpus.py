@@ -40,7 +40,7 @@ import numpy as np
 
 from cleaning import markdown, posts
 from lab import results, script
-from lab.errors import ROOT, UserError, shown
+from lab.errors import ROOT, UserError, note, shown
 
 DATA = ROOT / "data"
 HELD_OUT = ("25-error-bars", "28-labels-without-timestamps")
@@ -216,6 +216,7 @@ def make(arguments) -> tuple[Path, dict | None]:
     found, unused = posts.gather(arguments.posts or DATA / "posts")
     held_out = posts.chosen(arguments.held_out or ",".join(HELD_OUT), found)
     write(folder, *posts.split(found, held_out))
+    note(f"written to {shown(folder)}, which other scripts read with --data")
     return folder, posts.account(found, unused, held_out)
 
 

@@ -161,6 +161,7 @@ def test_own_posts(tmp_path):
     (tmp_path / ".drafts/x.md").write_text("x", encoding="utf-8")
     done = commands.run("corpus.py", *build(tmp_path, "b, c/index,"))
     assert done.returncode == 0, done.stderr
+    assert f"written to {tmp_path / 'made'}, which other scripts read with --data" in done.stderr
     # 5 + 1 + 1 + 2 + 1 + 1 + 1: the emoji is one character; a post that is empty leaves nothing.
     assert (tmp_path / "made/blog_train.txt").read_bytes() == "naïve\n\nd😀\ne\n".encode()
     assert (tmp_path / "made/blog_val.txt").read_bytes() == b"b\n\nc\n"

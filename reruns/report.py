@@ -25,7 +25,7 @@ WHY = {
     "attention_is_one_step": "Token 1 is one step away from token 1,024",
     "serial_costs": "A GRU waits for each step: less arithmetic, more time",
     "attention_predicts_better": "At its best step a GPT of equal size is better",
-    "regularising_beats_counting": "Only regularised does an LSTM beat counting",
+    "regularising_beats_counting": "Only regularised an LSTM beats counting",
     "each_knows_something_else": "Mixed with counting, both are better",
     "attention_looks_further": "A GPT uses twice as much of the past",
     "one_core_wins_no_time": "On one core, though, a GPT is the slower to train",

@@ -36,9 +36,9 @@ Prints, in the middle:
     GPT, regularised             2.242     2.176
     all of these                           2.166  weights 0.17 / 0.58, of Kneser–Ney 0.25
 
-On the validation posts the wide LSTM is ahead, on those set aside the GPT, which has two thirds as many parameters. All
-are best at their last step or the point before, where what is set aside hasn't begun to rise: with more steps they may
-do better, the post's LSTM too. So may other rates.
+On the validation posts the wide LSTM is ahead, on those set aside on average the GPT, which has two thirds as many
+parameters. All but one are best at their last step, that one at the point before: with more steps they may do better,
+the post's LSTM too. So may other rates.
 
 The learning rates are those that beyond/beat_counting_settings.py chose on the posts set aside. Widths, steps and what
 is dropped follow a first try of one seed, whose bits on the validation text were known.

@@ -1,4 +1,4 @@
-"""A tiny GPT on the same text: as many parameters as the post's RNN, and about as many as its LSTM.
+"""A tiny GPT on the same text: about as many parameters as the post's RNN has, and about as many as its LSTM.
 
 Two sizes of the Transformer of layers/char_gpt.py are trained as charlm.py trains the recurrent models: the same text,
 windows, optimizer and learning rate, for the post's 3,000 steps. One seed of each then goes on until the lowest point

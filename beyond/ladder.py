@@ -33,10 +33,10 @@ Prints, first:
     both and Kneser–Ney               6,295,416     4,712           2.166  set aside
 
 A figure is the mean of the seeds ± the largest distance from it. "its best step" and "best context" were chosen on the
-validation text, which flatters a model a little; "set aside" means that everything was chosen on a text set aside from
-training. Seconds are those of one training on one core, of the processors that the outputs' .json name, which aren't
-equally fast; for models that count, of the whole script. A counting model's parameters are the text itself, so it has
-no place on that axis.
+validation text, which flatters a model a little; "set aside" means that the step, the rate, the context and a mixture's
+weights were chosen on a text set aside from training. Seconds are those of one training on one core, of the mixture
+those of all six, of the processors that the outputs' .json name, which aren't equally fast; for models that count, of
+the whole script. A counting model's parameters are the text itself, so it has no place on that axis.
 
 Source: the experiments named above.
 """

@@ -3,7 +3,7 @@
 
 const LIKELIEST = 5;
 const WRITTEN = 120; // characters that it writes at a time
-const LONGEST = 600; // characters
+const LONGEST = 600; // characters, as the field's maxlength
 const WRITE_MS = 45; // for each character
 
 function readPanel() {
@@ -136,9 +136,13 @@ function readPanel() {
   function goOn() {
     if (stop) return finish();
     if (!steps.length) return field.focus();
+    const count = Math.min(WRITTEN, LONGEST - steps.length);
+    if (!count) {
+      byId("read-unknown").textContent = `${LONGEST} characters are the most: shorten the text, or clear it.`;
+      return;
+    }
     own = Math.min(own, steps.length);
     byId("read-go").textContent = "Stop";
-    const count = Math.min(WRITTEN, LONGEST - steps.length);
     const writer = chosen();
     let written = 0;
     stop = animate(

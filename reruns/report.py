@@ -24,10 +24,10 @@ SAID = {
 WHY = {
     "attention_is_one_step": "Token 1 is one step away from token 1,024",
     "serial_costs": "A GRU waits for each step: less arithmetic, more time",
-    "attention_predicts_better": "At its best step a GPT of equal size is better",
-    "regularising_beats_counting": "Only regularised an LSTM beats counting",
+    "attention_predicts_better": "At its best step a GPT of like size is better",
+    "regularising_beats_counting": "Only a regularised LSTM beats counting",
     "each_knows_something_else": "Mixed with counting, both are better",
-    "attention_looks_further": "A GPT uses twice as much of the past",
+    "attention_looks_further": "The larger GPT uses twice as much of the past",
     "one_core_wins_no_time": "On one core, though, a GPT is the slower to train",
     "a_token_stays_cheap": "And writing costs it more the longer the text",
 }

@@ -362,6 +362,14 @@ def test_the_arrow_keys_move_along_the_text_and_the_state_follows(page):
     assert page.evaluate(state) == last
 
 
+def test_a_text_that_is_as_long_as_it_gets_is_said_to_be(page):
+    page.get_by_label("A text for them to read").fill("a gate " * 90)  # of 630 characters 600 fit
+    assert page.locator("#read-tokens .token").count() == 600
+    page.get_by_role("button", name="Go on").click()
+    assert page.locator("#read-unknown").inner_text().startswith("600 characters are the most")
+    assert page.locator("#read-tokens .written").count() == 0
+
+
 def test_characters_never_seen_are_named_and_an_empty_text_is_no_mistake(page):
     field = page.get_by_label("A text for them to read")
     field.fill("a∅b😀")

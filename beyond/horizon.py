@@ -162,7 +162,8 @@ def tell(found):
     yield f"bits per character of {found['scored_characters']:,} characters, given the last … characters and no more"
     yield head
     own = dict(zip(counting["history"], counting["bits_per_char"], strict=True))
-    yield f"{COUNTING:12}" + "".join(f"{own[d]:8.3f}" if d in own else f"{'':8}" for d in shown).rstrip()
+    others = "".join(f", {bits:.3f} given {d}" for d, bits in own.items() if d not in shown)
+    yield f"{COUNTING:12}" + "".join(f"{own[d]:8.3f}" if d in own else f"{'':8}" for d in shown).rstrip() + others
     yield from rows(models, shown, "bits_per_char", ".3f")
     yield ""
     yield f"and given {looking_back.SHUFFLED}, the words further back in random order"

@@ -73,7 +73,9 @@ def a_gpt_beats_counting(gpt, char_models, kneser_ney):
     "benchmark_charlm",
 )
 def one_core_wins_no_time(gpt, benchmark_charlm):
-    """Both on one processor, which char_models.py wasn't trained on; the benchmark divides a step by all cores."""
+    """Both on one processor, which char_models.py wasn't trained on. The benchmark divides a step by all cores, and a
+    GPT's seconds have its learning curve in them.
+    """
     cores, steps = benchmark_charlm["cores"], benchmark_charlm["seconds"]
     seconds = {cell: [one["fast"] * cores for one in steps[cell]] for cell in EACH_AS_LARGE}
     for run in finished(gpt):

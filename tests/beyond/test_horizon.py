@@ -48,7 +48,7 @@ def small(in_this_process, monkeypatch):
     monkeypatch.setattr(looking_back, "HISTORIES", [1, 2, 4, 8])
     monkeypatch.setattr(looking_back.by_order, "__defaults__", (16, 8))
     cells = {"RNN": "char_models", "minGRU": "scan_models"}
-    for name, value in {"CELLS": cells, "CONTEXTS": [1, 2]}.items():
+    for name, value in {"CELLS": cells, "CONTEXTS": [1, 2, 3]}.items():
         monkeypatch.setattr(horizon, name, value)
     original = charlm.set_up
     monkeypatch.setattr(charlm, "set_up", lambda config, checkpoint: original(replace(config, hidden=8), checkpoint))
@@ -79,7 +79,8 @@ def test_every_model_and_counting_are_told(data, tmp_path):
     assert [(m["cell"], m["best_step"]) for m in models] == [("RNN", 3), ("minGRU", 2), ("GPT", 4)]
     lines = record["printed"]
     assert [line.split()[0] for line in lines[2:6]] == ["Kneser–Ney", "RNN", "minGRU", "GPT"]
-    assert lines[2].split()[1:] == [f"{bits:.3f}" for bits in record["results"]["counting"]["bits_per_char"]]
+    one, two, three = (f"{bits:.3f}" for bits in record["results"]["counting"]["bits_per_char"])
+    assert lines[2] == f"Kneser–Ney  {one:>8}{two:>8}, {three} given 3"  # which has no column
     assert lines[5].split()[1:] == ["4.000", "3.000", "2.500", "2.520"]
     assert lines[-1] == "GPT         : 4 characters; by its gradient 3 (step 4)"
     assert (out / "horizon.png").stat().st_size > 10_000
